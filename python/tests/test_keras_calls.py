@@ -10,6 +10,26 @@ keras = tf.keras
 L = keras.layers
 
 
+def test_layers_within_are_told_to_train_by_one_that_does_not_ask():
+    class Inner(L.Layer):
+        def call(self, inputs, training=None):
+            self.told = training
+            return inputs
+
+    class Outer(L.Layer):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def call(self, inputs):
+            return self.inner(inputs)
+
+    outer = Outer()
+    for training in (True, False):
+        outer(tf.ones([1, 1]), training=training)
+        assert outer.inner.told is training
+
+
 def test_training_without_a_default():
     class Shifted(L.Layer):
         def call(self, inputs, training):

@@ -138,3 +138,10 @@ def test_a_row_of_layers_is_compiled_before_its_input_is_known():
     np.testing.assert_array_equal(row.get_weights()[0], before[0])
     copy.fit(X, Y, verbose=0)
     assert copy.metrics_names == row.metrics_names == ["loss", "mean_absolute_error"] and error > 0
+
+
+def test_a_row_of_layers_is_a_graph_once_its_input_is_known():
+    row, known = tf.keras.Sequential([L.Dense(2)]), tf.keras.Sequential([L.Dense(2, input_shape=(3,))])
+    assert not row._is_graph_network and known._is_graph_network
+    assert not models.clone_model(row)._is_graph_network and models.clone_model(known)._is_graph_network
+    assert [type(layer) for layer in known._layers] == [L.InputLayer, L.Dense] and row._layers == row.layers

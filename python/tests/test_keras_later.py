@@ -253,6 +253,27 @@ def test_scaled_losses():
     assert session.run(scale.update([None])[1])  # there is nothing that is not finite
 
 
+def test_checkpoints_of_scaled_losses(tmp_path):
+    E = tf.train.experimental
+    v = tf.Variable([2.0])
+    scale = E.DynamicLossScale(1.0, increment_period=2)
+    optimizer = E.MixedPrecisionLossScaleOptimizer(tf.train.MomentumOptimizer(1.0, 1.0), scale)
+    train = optimizer.minimize(v * 3.0)
+    session = tf.get_default_session()
+    session.run(tf.global_variables_initializer())
+    session.run(train)
+    checkpoint = tf.train.Checkpoint(o=optimizer, v=v)
+    path = checkpoint.save(str(tmp_path / "at"))
+    kept = ["v/.OPTIMIZER_SLOT/o/base_optimizer/momentum", "o/loss_scale/current_loss_scale", "o/loss_scale/good_steps"]  # as 1.15.5 names them
+    assert {name + "/.ATTRIBUTES/VARIABLE_VALUE" for name in kept} <= {name for name, _ in tf.train.list_variables(path)}
+    session.run(train)
+    assert session.run(scale()) == 2
+    checkpoint.restore(path).assert_consumed().run_restore_ops()
+    assert session.run(scale()) == 1
+    update, finite = scale.update([tf.constant([1.0, np.inf])])
+    assert not session.run(tf.identity(update)) and not session.run(finite)
+
+
 def test_mixed_precision_scales_losses():
     E = tf.train.experimental
     made = E.enable_mixed_precision_graph_rewrite(tf.train.GradientDescentOptimizer(0.5), 128.0)

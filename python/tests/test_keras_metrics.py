@@ -435,6 +435,8 @@ def test_ragged_values():
         np.testing.assert_allclose(sess.run(made), [1 / 3, (0.9 + 1.6 + 0.3) / 4, 1])
     with pytest.raises(TypeError, match="acceptable types"):
         tf.keras.metrics.BinaryAccuracy()(truth, tf.zeros([2, 2]))
+    with pytest.raises(ValueError, match="same depth"):
+        tf.keras.metrics.BinaryAccuracy()(tf.ragged.constant([[[1.0, 3.0]]]), tf.ragged.constant([[2.0, 3.0]]))
 
 
 def test_ranks_that_steps_tell():

@@ -29,3 +29,23 @@ def test_gamma_is_never_zero():
     with tf.Graph().as_default(), tf.Session() as sess:
         drawn = sess.run(tf.random_gamma([200], 0.001, seed=1))
     assert drawn.min() > 0 and drawn.max() < 10
+
+
+def _of_the_graphs_seed(make):
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(7)
+        return session.run(make())
+
+
+def test_the_seed_of_the_graph_alone():
+    """Values of TensorFlow 1.15.5."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(7)
+        layer = tf.layers.Dense(2)
+        layer(tf.ones([1, 2]))
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(session.run(layer.kernel), [[-0.74634033, 0.09540784], [-1.1094923, 0.43015766]], rtol=1e-6)
+    np.testing.assert_allclose(_of_the_graphs_seed(lambda: tf.keras.initializers.he_normal()([3])), [0.87690419, -0.89740592, 0.74738604], rtol=1e-6)
+    assert _of_the_graphs_seed(lambda: tf.nn.dropout(tf.ones([8]), 0.5)).tolist() == [2, 0, 2, 0, 2, 0, 0, 2]
+    assert _of_the_graphs_seed(lambda: tf.multinomial([[0.0, 0.0]], 8)).tolist() == [[1, 1, 1, 0, 0, 0, 0, 1]]
+    np.testing.assert_allclose(_of_the_graphs_seed(lambda: tf.random_gamma([2], 2.0, 3.0)), [0.46423909, 0.48784667], rtol=1e-5)

@@ -112,7 +112,7 @@ class ModelCheckpoint(Callback):
     def set_model(self, model: Any) -> None:
         """Of a model that is a subclass weights alone are saved: it has no config."""
         self.model = model
-        self.save_weights_only = self.save_weights_only or not getattr(model, "_is_graph_network", True)
+        self.save_weights_only = self.save_weights_only or not getattr(model, "_has_config", True)
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Reads the weights, where load_weights_on_restart asks for it."""

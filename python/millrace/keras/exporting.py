@@ -29,7 +29,7 @@ def export_saved_model(
 ) -> None:
     """Writes a model of tf.keras as a SavedModel, with its JSON among the assets: a graph that predicts (tag "serve") and, of a compiled model, unless
     serving_only, one that trains ("train") and one that evaluates ("eval"). input_signature: a TensorSpec for each input, where its shape is to be another."""
-    if not model._is_graph_network:
+    if not model._has_config:
         raise at_user_line(
             NotImplementedError("Subclassed models cannot be exported here: they have no config to be built again from. Use tf.saved_model.simple_save.")
         )

@@ -34,9 +34,10 @@ def _input_of(tensor: Any, name: str) -> Any:
 class Sequential(Model):
     """Layers one after the other."""
 
+    _has_config = True  # _is_graph_network once its input is known
+
     def __init__(self, layers: Any = None, name: Optional[str] = None) -> None:
         super().__init__(name=name or K.unique_name("sequential"))
-        self._is_graph_network = True  # once it has inputs
         self._late: Any = None
         self._build_input_shape: Any = None
         self._stack: List[Any] = []  # its layers, without the one for the input
@@ -94,6 +95,10 @@ class Sequential(Model):
         self._set_graph(inputs, outputs)
         self._stack = layers
         self.layers = list(layers)
+
+    @property
+    def _layers(self) -> List[Any]:  # with the one for the input
+        return [*(x._keras_history.layer for x in self.inputs or () if isinstance(x._keras_history.layer, InputLayer)), *self._stack]
 
     @property
     def model(self) -> Any:
@@ -358,7 +363,7 @@ def clone_and_build_model(
     old = model.optimizer
     if compile_clone and old is None:
         raise at_user_line(ValueError("Error when cloning model: compile_clone was set to True, but the original model has not been compiled."))
-    if not model._is_graph_network:
+    if not model._has_config:
         raise at_user_line(
             NotImplementedError(
                 "in_place_reset: a model that is a subclass has no config to be copied by. Make another one of its class, and compile that."

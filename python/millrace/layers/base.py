@@ -37,6 +37,12 @@ def arguments_of(function: Any) -> List[str]:
         return []
 
 
+def _takes(function: Any, name: str) -> bool:
+    """Whether a function can be called with a keyword."""
+    parameters = inspect.signature(function).parameters
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
 def _must_be_given(function: Any, name: str) -> bool:
     """Whether a function has an argument of this name, and no default for it."""
     parameter = inspect.signature(function).parameters.get(name)
@@ -332,6 +338,8 @@ class Layer(Parts):
             calls.training = arguments["training"]
         elif "training" in taken:
             kwargs.update(self._training_of_parent())
+        if "training" in kwargs and not _takes(self.call, "training"):
+            del kwargs["training"]  # the layers that it calls are told
         with self._around_call():
             calls.inputs = tensors = [as_tensor(x) for x in listed(inputs)]
             given = arranged(tensors, form)

@@ -147,7 +147,7 @@ class VarianceScaling(Initializer):
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         dtype = self.dtype if dtype is None else dtypes.as_dtype(dtype)
-        seed1, seed2 = op_seeds(self.seed)
+        seed1, seed2 = op_seeds(self.seed, made_first=3)  # the shape, and two numbers of the distribution
         if self.distribution == "untruncated_normal" or partition_info is not None:
             fan_in, fan_out = _fans(_dims(shape if partition_info is None else partition_info.full_shape))
             n = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2.0}[self.mode]

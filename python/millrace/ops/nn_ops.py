@@ -326,7 +326,7 @@ def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Option
             if keep_prob == 1:
                 return x
             if noise_shape is None and np.float32(1 - float(keep_prob)) < 1:
-                seed1, seed2 = op_seeds(seed)
+                seed1, seed2 = op_seeds(seed, made_first=4)  # the rate, the shape, and two numbers of the distribution
                 return gen_ops.dropout(x, rate=1 - float(keep_prob), seed=seed1, seed2=seed2, name=scope)
         keep = convert_to_tensor(keep_prob, x.dtype.base_dtype, "keep_prob")
         keep.get_shape().assert_is_compatible_with([])

@@ -108,6 +108,7 @@ def random_crop(value: Any, size: Any, seed: Optional[int] = None, name: Optiona
 
 def multinomial(logits: Any, num_samples: Any, seed: Optional[int] = None, name: Optional[str] = None, output_dtype: Any = None) -> Tensor:
     """Classes drawn by unnormalised log probabilities."""
+    logits = convert_to_tensor(logits, name="logits")
     seed1, seed2 = op_seeds(seed)
     return gen_ops.multinomial(logits, num_samples, seed=seed1, seed2=seed2, output_dtype=output_dtype or dtypes.int64, name=name)
 
@@ -120,8 +121,10 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = None, seed: Optional
 def random_gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """Gamma distributed values, for each alpha."""
     with name_scope(name, "random_gamma", [shape, alpha, beta]):
+        dims = _shape_tensor(shape)
         alpha = convert_to_tensor(alpha, dtype, "alpha")
         beta = convert_to_tensor(1 if beta is None else beta, dtype, "beta")
+        alphas = alpha + array_ops.zeros_like(beta)
         seed1, seed2 = op_seeds(seed)
-        drawn = gen_ops.random_gamma(_shape_tensor(shape), alpha + array_ops.zeros_like(beta), seed=seed1, seed2=seed2) / beta
+        drawn = gen_ops.random_gamma(dims, alphas, seed=seed1, seed2=seed2) / beta
         return gen_ops.maximum(np.finfo(alpha.dtype.as_numpy_dtype).tiny, drawn)  # small shapes give numbers too small to hold

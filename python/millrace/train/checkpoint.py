@@ -91,7 +91,7 @@ def children_of(value: Any) -> Dict[str, Any]:
         return value._non_slots_of(get_default_graph())
     found: Dict[str, Any] = {}
     layers = getattr(value, "layers", None)
-    if isinstance(value, Layer) and isinstance(layers, list) and getattr(value, "_is_graph_network", True):  # others are known by their attributes
+    if isinstance(value, Layer) and isinstance(layers, list) and getattr(value, "_has_config", True):  # others are known by their attributes
         with_weights = [layer for layer in layers if layer.weights]
         found.update(("layer_with_weights-%d" % i, layer) for i, layer in enumerate(with_weights))
         found.update(("layer-%d" % i, layer) for i, layer in enumerate(layers))
@@ -167,7 +167,7 @@ class _Tree:
     def _add_slots(self) -> None:
         variables = [o.value for o in self.objects if isinstance(o.value, Variable)]
         for number, made in enumerate(list(self.objects)):
-            if not isinstance(made.value, Optimizer) and not (_is_of_keras(made.value) and made.value._has_slots):
+            if not (isinstance(made.value, Optimizer) or _is_of_keras(made.value)) or not made.value._has_slots:
                 continue
             for v, name, slot in slots_of(made.value, variables):
                 of = self._numbers[id(v)]

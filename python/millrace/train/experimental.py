@@ -96,8 +96,8 @@ class DynamicLossScale(LossScale):
     def __call__(self) -> Tensor:
         return self._scale.read_value()
 
-    def update(self, grads: Any) -> Tuple[Any, Tensor]:
-        """(an operation that changes the scale, whether all gradients are finite)."""
+    def update(self, grads: Any) -> Tuple[Tensor, Tensor]:
+        """(a bool that changes the scale when it is computed, whether all gradients are finite)."""
         finite = _all_finite(grads)
         scale, good = self._scale.read_value(), self._num_good_steps.read_value() + 1
         due = good >= self.increment_period
@@ -106,7 +106,8 @@ class DynamicLossScale(LossScale):
         shrunk = gen_ops.maximum(scale / self.multiplier, 1.0)
         zero = array_ops.zeros_like(good)
         steps = array_ops.where(gen_ops.logical_and(finite, gen_ops.logical_not(due)), good, zero)
-        return control_flow_ops.group(self._scale.assign(array_ops.where(finite, grown, shrunk)).op, self._num_good_steps.assign(steps).op), finite
+        changes = [self._scale.assign(array_ops.where(finite, grown, shrunk)).op, self._num_good_steps.assign(steps).op]
+        return control_flow_ops.with_dependencies(changes, finite), finite
 
     def __repr__(self) -> str:
         given = (self.initial_loss_scale, self.increment_period, self.multiplier)
@@ -131,6 +132,8 @@ def get_loss_scale_weights(loss_scale: LossScale) -> List[Any]:
 
 class MixedPrecisionLossScaleOptimizer(Optimizer):
     """Another optimizer with the gradients of a scaled loss, scaled back; steps whose gradients are not finite are left out."""
+
+    _has_slots = False
 
     def __init__(self, opt: Any, loss_scale: Any) -> None:
         if not isinstance(opt, Optimizer):
@@ -162,6 +165,9 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         else:
             step = control_flow_ops.cond(wanted, lambda: self._optimizer.apply_gradients(pairs, global_step, name), control_flow_ops.no_op)
         return control_flow_ops.group(step, update)
+
+    def _non_slots_of(self, graph: Any) -> Dict[str, Any]:
+        return {"base_optimizer": self._optimizer, "loss_scale": self._loss_scale}
 
     def get_slot(self, var: Any, name: str) -> Any:
         """The optimizer's."""

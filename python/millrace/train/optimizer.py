@@ -24,6 +24,7 @@ class Optimizer:
 
     GATE_NONE, GATE_OP, GATE_GRAPH = 0, 1, 2
     _is_trackable = True  # by checkpoints of objects
+    _has_slots = True  # its own, not those of another optimizer
 
     def __init__(self, use_locking: bool, name: str) -> None:
         if not name:

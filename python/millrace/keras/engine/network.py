@@ -83,6 +83,11 @@ class Network(Layer):
             self._input_form, self._output_form = (Places(x) if isinstance(x, dict) or is_deep(x) else None for x in (inputs, outputs))
             self._set_graph(nest.flatten(inputs), nest.flatten(outputs))
 
+    @property
+    def _has_config(self) -> bool:
+        """Whether it is known what it is made of: no subclass that tells it by `call`."""
+        return bool(self._is_graph_network)
+
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The outputs for inputs."""
         around, self._is_calling = self._is_calling, True
@@ -385,7 +390,7 @@ class Network(Layer):
 
     @layers.setter
     def layers(self, layers: List[Any]) -> None:
-        self._layers = layers
+        self.__dict__["_layers"] = layers
 
     def _parts(self) -> List[Any]:
         return self.layers

@@ -143,7 +143,7 @@ class Model(TrainingLoops, SavedWeights, Network):
 
     def _check_call(self, method: str) -> None:
         """ValueError where call needs more than inputs: training gives it nothing else."""
-        needed = [] if self._is_graph_network else needed_arguments(self.call)
+        needed = [] if self._has_config else needed_arguments(self.call)
         if needed:
             raise at_user_line(
                 ValueError(
@@ -173,7 +173,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         return made
 
     def _training_of_parent(self) -> Dict[str, Any]:
-        return super()._training_of_parent() or ({} if self._is_graph_network else {"training": K.learning_phase()})
+        return super()._training_of_parent() or ({} if self._has_config else {"training": K.learning_phase()})
 
     # ---- what is trained ----
 

@@ -45,6 +45,8 @@ def ragged_assert_compatible_and_get_flat_values(values: Any, mask: Any = None) 
         if isinstance(mask, RaggedTensor):
             raise at_user_line(TypeError("Ragged mask is not allowed with non-ragged inputs."))
         return values, mask
+    if len({x.ragged_rank for x in (given if mask is None else [*given, mask])}) > 1:
+        raise at_user_line(ValueError("Ragged values and their mask must have rows of the same depth: %s" % ([*given, mask],)))
     others = given[1:] + ([] if mask is None else [mask])
     same = [check_ops.assert_equal(a, b) for x in others for a, b in zip(given[0].nested_row_splits, x.nested_row_splits)]
 

@@ -96,12 +96,12 @@ class _Drawing:
 
     def add(self, model: Any) -> None:
         """Draws a model."""
-        if not model._is_graph_network:
+        if not model._has_config:
             self.nodes.append("%d [label=%s];" % (id(model), _quoted(model.name)))
             return
         for layer in model.layers:
             inner = layer.layer if isinstance(layer, Wrapper) else layer
-            if self._expand and isinstance(inner, Network) and id(inner) not in self._ends and inner._is_graph_network:
+            if self._expand and isinstance(inner, Network) and id(inner) not in self._ends and inner._has_config:
                 self._within(inner)
             if id(layer) not in self._ends:
                 self.nodes.append("%d [label=%s];" % (id(layer), _quoted(self._label(layer).replace("\n", "\\n"))))
@@ -119,7 +119,7 @@ def _with_id(model: Any, number: int) -> Any:
 
 def model_to_dot(model: Any, show_shapes: bool = False, show_layer_names: bool = True, rankdir: str = "TB", expand_nested: bool = False, dpi: int = 96) -> Dot:
     """A model's layers for Graphviz: `rankdir` says which way arrows point ("TB", "LR"); with expand_nested models inside are drawn as clusters."""
-    if model._is_graph_network and not model.built:
+    if model._has_config and not model.built:
         model.build()
     drawing = _Drawing(show_shapes, show_layer_names, expand_nested)
     drawing.add(model)

@@ -707,7 +707,7 @@ data.ops.readers.FixedLengthRecordDatasetV1 data.ops.readers.FixedLengthRecordDa
 data.util.nest = data.nest
 data.util.convert data.util.random_seed data.util.sparse data.util.traverse = data.inner
 data.util.options = data.inner data.options
-data.util.structure = data.structure framework.type_spec
+data.util.structure = data.elements data.structure framework.type_spec
 data.experimental = data.experimental
 data.experimental.ops.cardinality = data.cardinality data.experimental
 data.experimental.ops.batching data.experimental.ops.counter data.experimental.ops.error_ops = data.experimental
@@ -719,10 +719,11 @@ data.experimental.ops.optimization data.experimental.ops.stats_ops data.experime
 data.experimental.ops.stats_aggregator = data.running
 data.experimental.ops.stats_aggregator.StatsAggregatorV1 = data.running:StatsAggregator
 data.experimental.ops.matching_files = data.readers
-data.experimental.ops.distribute data.experimental.ops.map_defun data.experimental.ops.snapshot data.experimental.ops.indexed_dataset_ops = @
+data.experimental.ops.map_defun = data.map_defun
+data.experimental.ops.distribute data.experimental.ops.snapshot data.experimental.ops.indexed_dataset_ops = @
 data.experimental.ops.unique data.experimental.ops.writers = data.experimental
 data.ops.optional_ops = data.experimental
-data.ops.multi_device_iterator_ops = data.iterators data.experimental
+data.ops.multi_device_iterator_ops = data.multi_device data.iterators data.experimental
 compat.compat = compat
 compat.v2_compat tf2 = framework.behavior
 autograph.core.ag_ctx = framework.autograph_status

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements of data sets that are no dense tensors: sparse and ragged ones, and data sets."""
+"""Elements of data sets that are no dense tensors: sparse and ragged ones, tensor arrays, data sets and what may be absent."""
 
 import numpy as np
 import pytest
@@ -150,8 +150,14 @@ def test_elements_that_are_data_sets():
     assert isinstance(nested.element_spec, tf.data.DatasetSpec)
     assert elements(nested.flat_map(lambda inner: inner)) == [0, 0, 1, 0, 1, 2]
     assert elements(Dataset.from_tensors((1, Dataset.range(2))).flat_map(lambda n, inner: inner.map(lambda x: x + tf.cast(n, tf.int64)))) == [1, 2]
-    with pytest.raises(TypeError, match="data sets is not supported"):
-        nested.batch(2)
+    batches = nested.batch(2)
+    assert batches.element_spec == tf.data.DatasetSpec(tf.TensorSpec([], tf.int64), [None])
+    assert elements(batches.unbatch().flat_map(lambda inner: inner)) == [0, 0, 1, 0, 1, 2]
+    both = Dataset.from_tensor_slices([Dataset.range(1), Dataset.range(2)])
+    assert both.element_spec == tf.data.DatasetSpec(tf.TensorSpec([], tf.int64)) and elements(both.flat_map(lambda inner: inner)) == [0, 0, 1]
+    for make in (nested.unbatch, lambda: Dataset.from_tensor_slices(Dataset.range(2))):
+        with pytest.raises(ValueError):
+            make()
 
 
 def test_a_list_is_one_component_of_an_element():
@@ -174,3 +180,46 @@ def test_options_that_contradict_each_other_are_refused():
     other.experimental_optimization.autotune = False
     with pytest.raises(ValueError, match="Cannot merge incompatible values of option autotune"):
         Dataset.range(1).with_options(one).with_options(other)
+
+
+def test_elements_that_are_tensor_arrays():
+    squares = Dataset.range(1, 3).map(lambda n: tf.TensorArray(tf.int64, 2, element_shape=[]).unstack(tf.stack([n, n * n])))
+    assert squares.output_types == tf.int64 and squares.output_classes is tf.TensorArray
+    assert np.array_equal(elements(squares.map(lambda array: array.stack())), [[1, 1], [2, 4]])
+    start = tf.TensorArray(tf.int64, 0, dynamic_size=True, element_shape=[]).write(0, -1)
+    scanned = Dataset.range(3).apply(tf.data.experimental.scan(start, lambda array, x: (array.write(array.size(), x), array.stack())))
+    assert [list(row) for row in elements(scanned)] == [[-1], [-1, 0], [-1, 0, 1]]
+    with pytest.raises(TypeError, match="TensorArray"):
+        squares.batch(2)
+
+
+def test_elements_that_may_be_absent():
+    optional = tf.data.experimental.Optional
+    maybe = Dataset.range(2).map(lambda n: optional.from_value((n, 2.0)))
+    assert maybe.element_spec == tf.OptionalSpec((tf.TensorSpec([], tf.int64), tf.TensorSpec([], tf.float32))) == maybe.output_types
+    assert elements(maybe.map(lambda value: value.get_value()[0])) == [0, 1]
+
+
+def test_elements_as_lists_of_tensors():
+    structure = names.module("python.data.util.structure")
+    value = {"b": tf.constant([1, 2]), "a": (tf.constant(0.5), sparse([[0, 7]]))}
+    spec = structure.type_spec_from_value(value)
+    assert spec == {"a": (tf.TensorSpec([], tf.float32), tf.SparseTensorSpec([1, 2], tf.int64)), "b": tf.TensorSpec([2], tf.int32)}
+    assert structure.get_flat_tensor_types(spec) == [tf.float32, tf.variant, tf.int32]
+    assert [shape.ndims for shape in structure.get_flat_tensor_shapes(spec)] == [0, None, 1]
+    flat = structure.to_tensor_list(spec, value)
+    again = structure.from_tensor_list(spec, flat)
+    assert again["b"] is value["b"] is flat[2]
+    with tf.Session() as sess:
+        assert np.array_equal(dense(sess.run(again["a"][1])), [[0, 7]])
+    with pytest.raises(ValueError, match="Expected 3 tensors but got 1."):
+        structure.from_tensor_list(spec, flat[:1])
+    with pytest.raises(ValueError, match="Incompatible input:"):
+        structure.from_tensor_list(spec, flat[::-1])
+    with pytest.raises(ValueError, match="don't have the same nested structure"):
+        structure.to_tensor_list(spec, value["b"])
+    with pytest.raises(ValueError, match=r"is not convertible to a tensor with dtype.*int32.* and shape \(2,\)"):
+        structure.to_tensor_list(spec["b"], value["a"][1])
+    with pytest.raises(TypeError, match="Neither a SparseTensor nor SparseTensorValue"):
+        structure.to_tensor_list(spec["a"][1], value["b"])
+    assert structure.convert_legacy_structure(tf.int32, tf.TensorShape([None, True, 2]), tf.TensorArray) == tf.TensorArraySpec([2], tf.int32, None, True)

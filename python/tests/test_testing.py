@@ -406,3 +406,15 @@ def test_what_differs_is_told():
         with pytest.raises(ValueError, match="The graph used to get the cached session is different"):
             with t.cached_session(graph=tf.Graph()):
                 pass
+
+
+def test_test_session_is_the_cached_one_whatever_is_asked_for():
+    class Case(tf.test.TestCase):
+        def test(self):
+            other = tf.ConfigProto(device_count={"CPU": 3})
+            with self.test_session() as session, self.test_session(config=other) as same:
+                assert session is same
+            with self.assertRaises(ValueError), self.cached_session(config=other):
+                pass
+
+    Case("test").debug()

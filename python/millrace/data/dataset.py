@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
@@ -51,22 +51,61 @@ def _dataset(returned: Any) -> "Dataset":
     return returned
 
 
+def _owners(variant: Tensor) -> Dict[Tensor, Any]:
+    """The data sets of a graph by their tensors."""
+    return variant.graph.__dict__.setdefault("_data_sets", {})  # type: ignore[no-any-return]
+
+
+def _made_of(variant: Tensor) -> List[Any]:
+    """The data sets that the operation of another takes as such; functions may capture more."""
+    owners, inputs, found = _owners(variant), list(variant.op.inputs), []
+    for argument in variant.op.op_def.input_arg if inputs else ():
+        count = len(variant.op.get_attr(argument.type_list_attr)) if argument.type_list_attr else 1
+        count = variant.op.get_attr(argument.number_attr) if argument.number_attr else count
+        taken, inputs = inputs[:count], inputs[count:]
+        found += [owners[t] for t in taken if argument.type == dtypes.variant.as_datatype_enum and t in owners]
+    return found
+
+
 class Dataset:
     """A sequence of elements, each a tensor or a structure of tensors. Elements are made when an iterator asks for them."""
 
     def __init__(self, variant: Tensor, element_spec: Any) -> None:
-        self._variant, self._element_spec = variant, element_spec
-        self._options = Options()
+        self._tensor, self._element_spec = variant, element_spec
+        self._given_options = Options()
+        self._made_of = _made_of(variant)
 
     element_spec = property(lambda self: self._element_spec, doc="The type spec of each component of an element.")
     output_types = property(lambda self: components.types_of(self._element_spec), doc="The types of an element's components.")
     output_shapes = property(lambda self: components.shapes_of(self._element_spec), doc="The shapes of an element's components.")
     output_classes = property(lambda self: components.classes_of(self._element_spec), doc="The classes of an element's components.")
-    _variant_tensor = property(lambda self: self._variant)
+    _variant_tensor = property(lambda self: self._tensor)
+
+    @property
+    def _variant(self) -> Tensor:
+        """Its tensor, for an op; what that makes is made of this data set, where several have the tensor (with_options)."""
+        _owners(self._tensor)[self._tensor] = self
+        return self._tensor
+
+    def _inputs(self) -> List["Dataset"]:
+        """The data sets that it is made of."""
+        return list(self._made_of)
+
+    def _functions(self) -> List[str]:
+        """The names of the functions that it calls."""
+        op = self._tensor.op
+        return [op.get_attr(attr.name).name for attr in op.op_def.attr if attr.type == "func"]
+
+    def _as_serialized_graph(self, stateful_whitelist: Any = None) -> Tensor:
+        """A scalar string: a GraphDef that makes it again. Running it is a FailedPreconditionError where it needs state."""
+        return gen_ops.dataset_to_graph(self._variant, stateful_whitelist=stateful_whitelist or [])
 
     def options(self) -> Options:
-        """What `with_options` has given."""
-        return self._options
+        """What `with_options` has given to it and to the data sets that it is made of."""
+        made: Any = Options()
+        for dataset in self._made_of:
+            made = made.merge(dataset.options())
+        return made.merge(self._given_options)  # type: ignore[no-any-return]
 
     def with_options(self, options: Options) -> "Dataset":
         """The same elements; the options are kept beside them."""
@@ -74,7 +113,8 @@ class Dataset:
             raise at_user_line(TypeError("with_options takes tf.data.Options, got %r" % (options,)))
         stats = options.experimental_stats
         made = self._same(self._variant) if stats.aggregator is None else stats.aggregator._counting(self, stats.prefix or "", stats.counter_prefix or "")
-        made._options = self._options.merge(options)  # type: ignore[assignment]
+        made._made_of, made._given_options = [self], options
+        made.options()  # ValueError where both were given other values
         return made
 
     def __repr__(self) -> str:
@@ -322,14 +362,12 @@ class Dataset:
 
     def unbatch(self) -> "Dataset":
         """The rows of the elements, as elements."""
-        parts = structure.flatten(self._element_spec)
+        parts, count = structure.flatten(self._element_spec), TensorShape([None])
         for part in parts:
-            if isinstance(part, DatasetSpec):
-                raise at_user_line(TypeError("A data set has no rows: use flat_map."))
-        count = TensorShape([None])
-        for part in parts:
-            if part.shape.ndims:
-                count = count.merge_with(part.shape[:1])
+            shape = part._dataset_shape if isinstance(part, DatasetSpec) else part.shape if components.is_of_shape(part) else TensorShape([])
+            if shape.ndims == 0:
+                raise at_user_line(ValueError("Cannot unbatch an input with scalar components."))
+            count = count.merge_with(shape[:1])
         rows = self
         if not all(isinstance(part, TensorSpec) for part in parts):
             rows = self.map(lambda *element: tuple(components.encoded_rows(part) for part in structure.flatten(element)))

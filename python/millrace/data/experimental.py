@@ -8,7 +8,6 @@ from typing import Any, Callable, Dict
 from typing import Optional as _Optional
 
 from millrace.framework import not_provided as _not_provided
-from millrace.data import components, structure
 from millrace.data.csv import CsvDataset, make_csv_dataset  # noqa: F401
 from millrace.data.dataset import Dataset
 from millrace.data.grouping import (  # noqa: F401
@@ -26,8 +25,8 @@ from millrace.data.grouping import (  # noqa: F401
     take_while,
     unique,
 )
-from millrace.data.iterators import Iterator
 from millrace.data.cardinality import INFINITE as INFINITE_CARDINALITY, UNKNOWN as UNKNOWN_CARDINALITY, count_of as _count_of  # noqa: F401
+from millrace.data.optional import Optional, _OptionalImpl, get_next_as_optional  # noqa: F401
 from millrace.data.options import DistributeOptions, MapVectorizationOptions, OptimizationOptions, StatsOptions, ThreadingOptions  # noqa: F401
 from millrace.data.reading import CheckpointInputPipelineHook, SqlDataset, TFRecordWriter, make_saveable_from_iterator  # noqa: F401
 from millrace.data.readers import TFRecordDataset
@@ -45,7 +44,7 @@ from millrace.framework.device import DeviceSpec
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.type_spec import DatasetSpec, OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorArraySpec, TensorSpec, TypeSpec
-from millrace.ops import gen_ops, parsing_ops
+from millrace.ops import parsing_ops
 
 AUTOTUNE = -1
 map_and_batch_with_legacy_function = map_and_batch
@@ -199,49 +198,6 @@ def TensorArrayStructure(dtype: Any, element_shape: Any, dynamic_size: bool, inf
 
 
 Structure, DatasetStructure, OptionalStructure = TypeSpec, DatasetSpec, OptionalSpec
-
-
-# ---- elements that may be absent ----
-
-
-class Optional:
-    """An element, or none."""
-
-    def __init__(self, variant: Tensor, value_structure: Any) -> None:
-        self._variant, self._value_structure = variant, value_structure
-
-    value_structure = property(lambda self: self._value_structure, doc="The type spec of each component of the element.")
-    _variant_tensor = property(lambda self: self._variant)
-
-    @staticmethod
-    def from_value(value: Any) -> "Optional":
-        """An element."""
-        made = components.values(value)
-        return Optional(gen_ops.optional_from_value([components.encoded(v) for v in structure.flatten(made)]), components.specs_of(made))
-
-    @staticmethod
-    def none_from_structure(output_types: Any, output_shapes: Any = None) -> "Optional":
-        """No element, of these types and shapes, or of these type specs."""
-        given = all(isinstance(s, TypeSpec) for s in structure.flatten(output_types))
-        return Optional(gen_ops.optional_none(), output_types if given else components.specs(output_types, output_shapes))
-
-    def has_value(self, name: _Optional[str] = None) -> Tensor:
-        """Whether there is one."""
-        return gen_ops.optional_has_value(self._variant, name=name)
-
-    def get_value(self, name: _Optional[str] = None) -> Any:
-        """The element; running it is an error where there is none."""
-        made = gen_ops.optional_get_value(self._variant, *components.flat(self._value_structure), name=name)
-        return components.element(made, self._value_structure)
-
-    output_types = property(lambda self: components.types_of(self._value_structure), doc="The types of the element's components.")
-    output_shapes = property(lambda self: components.shapes_of(self._value_structure), doc="The shapes of the element's components.")
-
-
-def get_next_as_optional(iterator: Iterator) -> Optional:
-    """The next element, or none at the end."""
-    specs = iterator.element_spec
-    return Optional(gen_ops.iterator_get_next_as_optional(iterator._iterator_resource, *components.flat(specs)), specs)
 
 
 __getattr__ = _not_provided.getter("data.experimental")

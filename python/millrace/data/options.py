@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from millrace.framework.errors import at_user_line
 
@@ -40,8 +40,12 @@ class _Hints:
             made._given[name] = mine if value is None else value
         return made
 
+    def _said(self) -> Dict[str, Any]:
+        """What has been given; groups of which nothing has are as if nobody had asked for them."""
+        return {name: value for name, value in self._given.items() if value is not None and not (isinstance(value, _Hints) and not value._said())}
+
     def __eq__(self, other: Any) -> bool:
-        return type(self) is type(other) and self._given == other._given
+        return type(self) is type(other) and self._said() == other._said()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -50,6 +54,21 @@ class MapVectorizationOptions(_Hints):
     """Whether functions of elements are made functions of batches; they are not."""
 
     _names = dict.fromkeys(["enabled", "use_choose_fastest"])
+
+
+_DEFAULT_OPTIMIZATIONS = ("map_and_batch_fusion", "noop_elimination", "shuffle_and_repeat_fusion")
+_OPTIMIZATIONS = (
+    "filter_fusion",
+    "filter_with_random_uniform_fusion",
+    "hoist_random_uniform",
+    "map_and_batch_fusion",
+    "map_and_filter_fusion",
+    "map_parallelization",
+    "map_fusion",
+    "noop_elimination",
+    "parallel_batch",
+    "shuffle_and_repeat_fusion",
+)
 
 
 class OptimizationOptions(_Hints):
@@ -120,3 +139,17 @@ class Options(_Hints):
         "experimental_distribute": DistributeOptions,
         "threading": ThreadingOptions,
     }
+
+    def _static_optimizations(self) -> List[str]:
+        """The names of the rewritings that are wanted: those of 1.15's defaults that are not switched off, and those that are switched on."""
+        wanted = self.experimental_optimization
+        default = () if wanted.apply_default_optimizations is False else _DEFAULT_OPTIMIZATIONS
+        found = [name for name in _OPTIMIZATIONS if (name in default if getattr(wanted, name) is None else getattr(wanted, name))]
+        vectorization, stats = wanted.map_vectorization, self.experimental_stats
+        said = {
+            "map_vectorization": vectorization is not None and vectorization.enabled,
+            "make_sloppy": self.experimental_deterministic is False,
+            "latency_all_edges": stats is not None and stats.latency_all_edges,
+            "slack": self.experimental_slack,
+        }
+        return found + [name for name, value in said.items() if value]

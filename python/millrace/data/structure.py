@@ -9,6 +9,7 @@ from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import SparseTensorValue
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
+from millrace.framework.type_spec import TypeSpec
 from millrace.ops.ragged.value import RaggedTensorValue
 
 
@@ -62,7 +63,7 @@ def shapes_from(types: Any, shapes: Any) -> Any:
     """What a program gives as shapes, in the structure of the types."""
     if shapes is not None and is_nested(types) and not is_nested(shapes):
         raise at_user_line(TypeError("output_shapes must have the structure of output_types, %r, got %r" % (types, shapes)))
-    return pack(types, [TensorShape(s) for s in up_to(types, shapes)])
+    return pack(types, [s if isinstance(s, TypeSpec) else TensorShape(s) for s in up_to(types, shapes)])
 
 
 def are_compatible(spec1: Any, spec2: Any) -> bool:

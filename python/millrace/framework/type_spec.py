@@ -442,12 +442,17 @@ class TensorArraySpec(TypeSpec):
     def __init__(self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False, infer_shape: bool = True) -> None:
         self._element_shape, self._dtype, self._dynamic_size, self._infer_shape = TensorShape(element_shape), dtypes.as_dtype(dtype), dynamic_size, infer_shape
 
+    dtype = property(lambda self: self._dtype, doc="The type of their elements.")
+
+    @classmethod
+    def from_value(cls, value: Any) -> "TensorArraySpec":
+        """Of a tensor array."""
+        return cls(value.element_shape, value.dtype, value.dynamic_size, value._infer_shape)
+
     @property
     def value_type(self) -> Any:
         """tf.TensorArray."""
-        from millrace.ops.tensor_array_ops import TensorArray
-
-        return TensorArray
+        return names.module("python.ops.tensor_array_ops").TensorArray
 
 
 class OptionalSpec(TypeSpec):
@@ -457,6 +462,19 @@ class OptionalSpec(TypeSpec):
 
     def __init__(self, value_structure: Any) -> None:
         self._value_structure = value_structure
+
+    _component_specs = property(lambda self: TensorSpec([], dtypes.variant))  # type: ignore[assignment]
+
+    def _to_components(self, value: Any) -> Any:
+        return value._variant_tensor
+
+    def _from_components(self, components: Any) -> Any:
+        return self.value_type(components, self._value_structure)
+
+    @classmethod
+    def from_value(cls, value: Any) -> "OptionalSpec":
+        """Of an Optional."""
+        return cls(value.value_structure)
 
     @property
     def value_type(self) -> Any:
@@ -473,6 +491,18 @@ class DatasetSpec(TypeSpec):
         self._element_spec, self._dataset_shape = element_spec, TensorShape(dataset_shape)
 
     element_spec = property(lambda self: self._element_spec, doc="What its elements are.")
+    _component_specs = property(lambda self: TensorSpec(self._dataset_shape, dtypes.variant))  # type: ignore[assignment]
+
+    def _to_components(self, value: Any) -> Any:
+        return value._variant_tensor
+
+    def _from_components(self, components: Any) -> Any:
+        return self.value_type(components, self._element_spec)
+
+    @classmethod
+    def from_value(cls, value: Any) -> "DatasetSpec":
+        """Of a data set; several in one tensor have a shape."""
+        return cls(value.element_spec, value._variant_tensor.shape)
 
     @property
     def value_type(self) -> Any:
@@ -506,7 +536,7 @@ def _known_spec(value: Any) -> Optional[TypeSpec]:
     if getattr(value, "dispatches", False):
         return RaggedTensorSpec.from_value(value)
     if hasattr(value, "element_spec"):
-        return DatasetSpec(value.element_spec)
+        return DatasetSpec.from_value(value) if hasattr(value, "_variant_tensor") else DatasetSpec(value.element_spec)
     return value._type_spec if hasattr(value, "_type_spec") else None
 
 

@@ -11,6 +11,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, Tensor, colocate_with, device, name_scope
 from millrace.framework.static_values import constant_value
+from millrace.framework.type_spec import TensorArraySpec
 from millrace.ops import array_ops, gen_ops, math_ops
 
 
@@ -73,6 +74,10 @@ class TensorArray:
     _element_shape = property(lambda self: self._known[0])
     element_shape = property(lambda self: self._element_shape, doc="What is known of the shape of its elements.")
     dynamic_size = property(lambda self: self._dynamic_size, doc="Whether it may grow.")
+
+    @property
+    def _type_spec(self) -> TensorArraySpec:
+        return TensorArraySpec.from_value(self)
 
     def _with_flow(self, flow: Tensor, shape: Any = None) -> "TensorArray":
         made = TensorArray(self._dtype, handle=self._handle, flow=flow, infer_shape=self._infer_shape, element_shape=self._element_shape)

@@ -170,11 +170,16 @@ class TestCase(Assertions):
 
     @contextlib.contextmanager
     def test_session(self, graph: Any = None, config: Any = None, use_gpu: bool = False, force_gpu: bool = False) -> Iterator[Any]:
-        """cached_session, or a new session for a graph that is given."""
+        """cached_session, even where another configuration is asked for, or a new session for a graph that is given."""
         if self.id().endswith(".test_session"):
             self.skipTest("Not a test.")
-        made = self.cached_session if graph is None else self._new_session
-        with made(graph, config, use_gpu, force_gpu) as session:
+        if graph is not None:
+            with self._new_session(graph, config, use_gpu, force_gpu) as session:
+                yield session
+            return
+        if self._cached_session is not None:
+            config, force_gpu = self._cached_for[1:]  # it is as it was made, whatever is asked for
+        with self.cached_session(None if self._cached_session is None else self._cached_for[0], config, use_gpu, force_gpu) as session:
             yield session
 
     @contextlib.contextmanager

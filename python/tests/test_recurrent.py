@@ -365,3 +365,21 @@ def test_shapes_of_states_are_put_together():
         assert session.run(rnn_cell_impl._concat(size, tf.constant([2, 1])), {size: 5}).tolist() == [5, 2, 1]
     with pytest.raises(ValueError, match="prefix or suffix of None"):
         rnn_cell_impl._concat(2, [3, None])
+
+
+def test_stacked_cells_of_keras_in_dynamic_rnn():
+    tenth = tf.constant_initializer(0.1)
+    cells = [
+        tf.keras.layers.LSTMCell(
+            n, kernel_initializer=tenth, recurrent_initializer=tenth, bias_initializer=tenth, recurrent_activation="sigmoid", unit_forget_bias=False
+        )
+        for n in (2, 1)
+    ]
+    inputs = tf.constant(np.arange(12).reshape(2, 3, 2) / 10, tf.float32)
+    outputs, state = tf.nn.dynamic_rnn(tf.keras.layers.StackedRNNCells(cells), inputs, dtype=tf.float32)
+    assert outputs.shape.as_list() == [2, 3, 1] and isinstance(state, tuple) and [len(s) for s in state] == [2, 2]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        made, last = session.run([outputs, state])
+    np.testing.assert_allclose(made[:, :, 0], [[0.02926798, 0.04750596, 0.05978758], [0.03165165, 0.05311732, 0.06866366]], rtol=1e-5)
+    np.testing.assert_allclose(last[0][1], [[0.17292255, 0.17292255], [0.32267717, 0.32267717]], rtol=1e-5)

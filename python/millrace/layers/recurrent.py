@@ -356,8 +356,9 @@ class StackedRNNCells(SettingsLayer):
         self.built = True
 
     def call(self, inputs: Any, states: Any, constants: Any = None, **kwargs: Any) -> Any:
-        """(output, new states)."""
-        rest, before = list(states), {}  # type: List[Any], Dict[int, Any]
+        """(output, new states): these in the form of `states`, one after the other or those of each cell together, as state_size has them."""
+        nested = any(isinstance(s, (list, tuple)) for s in states)
+        rest, before = nest.flatten(states) if nested else list(states), {}  # type: List[Any], Dict[int, Any]
         for cell in self._ordered():
             count = len(_states(cell.state_size))
             before[id(cell)], rest = rest[:count], rest[count:]
@@ -365,7 +366,8 @@ class StackedRNNCells(SettingsLayer):
         for cell in self.cells:
             inputs, new = cell.call(inputs, before[id(cell)], **({"constants": constants} if constants and has_arg(cell.call, "constants") else {}))
             after[id(cell)] = listed(new)
-        return inputs, [s for cell in self._ordered() for s in after[id(cell)]]
+        made = [s for cell in self._ordered() for s in after[id(cell)]]
+        return inputs, nest.pack_sequence_as(self.state_size, made) if nested else made
 
     def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:
         """What the cells say, or zeros, in the order of their states."""

@@ -58,7 +58,8 @@ class _KerasCell:
         self._cell, self.output_size, self.state_size = cell, cell.output_size, cell.state_size
 
     def _packed(self, states: Any) -> Any:
-        return list(states) if isinstance(self.state_size, (list, tuple)) else states[0]
+        size = self.state_size
+        return tuple(states) if isinstance(size, tuple) else list(states) if isinstance(size, list) else states[0]
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """Zeros."""

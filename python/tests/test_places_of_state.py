@@ -78,3 +78,15 @@ def test_soft_placement_does_not_reach_for_other_tasks():
             else:
                 with pytest.raises(tf.errors.InvalidArgumentError, match="no device matches '%s" % device):
                     session.run(tf.add(1.0, 2.0))
+
+
+def test_partitioned_variables_take_a_value_for_each_part():
+    parts = tf.fixed_size_partitioner(2)
+    with tf.Graph().as_default(), tf.Session() as session:
+        one = tf.get_variable("one", initializer=tf.constant([[1.0, 2.0], [3.0, 4.0]]), partitioner=parts)
+        other = tf.get_variable("other", initializer=tf.constant([[10.0, 20.0], [30.0, 40.0]]), partitioner=parts)
+        taken = one.assign_add(other.assign_sub(tf.ones([2, 2])))
+        session.run(tf.global_variables_initializer())
+        assert [made.tolist() for made in session.run(taken)] == [[[10.0, 21.0]], [[32.0, 43.0]]]
+        assert [made.tolist() for made in session.run(one.assign([[[5.0, 6.0]], [[7.0, 8.0]]]))] == [[[5.0, 6.0]], [[7.0, 8.0]]]
+        assert [made.tolist() for made in session.run(one.assign([[1.0, 2.0], [3.0, 4.0]]))] == [[[1.0, 2.0]], [[3.0, 4.0]]]

@@ -623,10 +623,19 @@ class PartitionedVariable:
     def _each(self, method: str, value: Any, use_locking: bool, name: Optional[str], read_value: bool) -> Any:
         if isinstance(value, PartitionedVariable):
             parts: Any = [v.value() for v in value]
+        elif self._is_of_parts(value):
+            parts = value
         else:
             parts = array_ops.split(value, [int(v.get_shape().as_list()[self._axis]) for v in self._list], axis=self._axis)  # type: ignore[arg-type]
         with name_scope(name, "Partitioned" + method.title().replace("_", "")):
             return [getattr(v, method)(part, use_locking, None, read_value) for v, part in zip(self._list, parts)]
+
+    def _is_of_parts(self, value: Any) -> bool:
+        """Whether it is a list with a value for each part, as updates return."""
+        if not isinstance(value, (list, tuple)) or len(value) != len(self._list):
+            return False
+        parts = [convert_to_tensor(part, self._dtype.base_dtype) for part in value]
+        return all(part.get_shape().is_compatible_with(v.get_shape()) for part, v in zip(parts, self._list))
 
     def _as_graph_element(self) -> Tensor:
         return self.as_tensor()

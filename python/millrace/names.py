@@ -632,6 +632,7 @@ sync_replicas_optimizer = train.sync_replicas_optimizer
 [python.util]
 all_util keyword_args tf_contextlib tf_should_use = compat.util
 decorator_utils tf_decorator = compat.decorators
+dispatch = framework.dispatchers
 deprecation lazy_loader = compat.%
 object_identity = framework.object_identity
 function_utils tf_inspect = compat.inspecting

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 from millrace.compat import decorators, deprecation, exports, group_lock, inspecting, json_types, lazy_loader, stacks
 from millrace.framework import object_identity
 
@@ -175,3 +176,30 @@ def test_places_and_names():
 def test_json():
     made = {"shape": tf.TensorShape([2, None]), "n": np.int64(3), "a": np.arange(2), "f": add}
     assert json.loads(json.dumps(made, default=json_types.get_json_type)) == {"shape": [2, None], "n": 3, "a": [0, 1], "f": "add"}
+
+
+def test_functions_that_other_classes_take_part_in():
+    dispatch = names.module("python.util.dispatch")
+
+    class Scored:
+        def __init__(self, tensor, score):
+            self.tensor, self.score = tensor, score
+
+    @dispatch.add_dispatch_support
+    def twice(x, y):
+        return tf.convert_to_tensor(x) + 2 * y
+
+    @dispatch.dispatch_for_types(twice, Scored)
+    def _(x, y):
+        return Scored(twice(x.tensor, y), x.score)
+
+    made = twice(Scored([1, 2], 0.5), 3)
+    with tf.Session() as session:
+        assert made.score == 0.5 and session.run(made.tensor).tolist() == [7, 8]
+        assert session.run(twice([1, 2], y=4)).tolist() == [9, 10]
+    with pytest.raises(TypeError):
+        twice(object(), 1)
+    with pytest.raises(AssertionError, match="signature must exactly match"):
+        dispatch.dispatch_for_types(twice, Scored)(lambda a, b: a)
+    with pytest.raises(AssertionError, match="Dispatching not enabled for"):
+        dispatch.dispatch_for_types(lambda x: x, Scored)(lambda x: x)

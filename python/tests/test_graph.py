@@ -529,3 +529,19 @@ def test_imported_queues_may_be_called_scalars():
     with tf.Graph().as_default():
         (a,) = tf.import_graph_def(graph_def, return_elements=["A:0"])
     assert a.shape.as_list() == [2]
+
+
+def test_gradient_functions_get_none_for_outputs_of_integers():
+    seen = []
+
+    @tf.RegisterGradient("TestUniqueOfFloats")
+    def _(op, *grads):
+        seen.append(grads)
+        return grads[0]
+
+    with tf.Graph().as_default() as graph:
+        x = tf.constant([1.0, 2.0])
+        with graph.gradient_override_map({"Unique": "TestUniqueOfFloats"}):
+            y = tf.unique(x)[0]
+        tf.gradients(y, x, tf.constant([3.0, 4.0]))
+    assert len(seen) == 1 and seen[0][0].dtype == tf.float32 and seen[0][1] is None

@@ -170,3 +170,10 @@ def test_dilation_and_erosion():
         pooled = sess.run(tf.nn.fractional_max_pool(np.arange(16.0).reshape(1, 4, 4, 1), [1.0, 2.0, 2.0, 1.0])[0])
     np.testing.assert_allclose([up.item(), down.item(), second], [3.0, 0.0, 2.0])
     assert pooled.ravel().tolist() == [5, 7, 13, 15]
+
+
+def test_convolutions_take_arrays_of_another_type():
+    image, kernel = tf.placeholder(tf.float32, [1, 3, 3, 1]), np.ones((2, 2, 1, 1))
+    with tf.Session() as session:
+        made = session.run(tf.nn.convolution(image, kernel, "VALID"), {image: np.arange(9.0).reshape(1, 3, 3, 1)})
+    assert made.dtype == np.float32 and made.reshape(2, 2).tolist() == [[8, 12], [20, 24]]

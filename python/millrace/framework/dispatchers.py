@@ -23,7 +23,7 @@ class OpDispatcher:
 
     def handle(self, args: Any, kwargs: Dict[str, Any]) -> Any:
         """The result of the function for these arguments."""
-        del args, kwargs
+        del args, kwargs  # none are its own
         return self.NOT_SUPPORTED
 
     def register(self, op: Callable[..., Any]) -> None:

@@ -229,11 +229,17 @@ def _hessian_vector_product(ys: Any, xs: Any, v: Any) -> List[Any]:
 _failed = threading.local()  # .error: what a gradient function raised last: the library knows its text alone
 
 
+def _flows(output: Tensor) -> bool:
+    """Whether gradients by an output are handed to functions, which get None for those of integers, strings and flags."""
+    kind = output.dtype.base_dtype
+    return kind.is_floating or kind.is_complex or kind in (dtypes.resource, dtypes.variant)
+
+
 def _listed_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(op: Any, grads: List[Any]) -> List[Any]:
         with op.graph.as_default():
             try:
-                result = function(op, *[_gradient(g) for g in grads])
+                result = function(op, *[_gradient(g) if _flows(out) else None for out, g in zip(op.outputs, grads)])
             except Exception as error:
                 _failed.error = error
                 raise

@@ -115,7 +115,8 @@ def convolution(
     """A convolution of 1, 2 or 3 spatial dimensions."""
     filter, dilation_rate = given("convolution", filter=filter, filters=filters), either("dilations", dilations, "dilation_rate", dilation_rate)
     with name_scope(name, "convolution", [input, filter]) as scope:
-        filter, input = convert_to_tensor(filter), convert_to_tensor(input)
+        input = convert_to_tensor(input)
+        filter = convert_to_tensor(filter, input.dtype.base_dtype)
         count = (filter.get_shape().ndims or 4) - 2
         steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
         _check_steps(steps, rates)

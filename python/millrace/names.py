@@ -77,7 +77,7 @@ fft fft2d fft3d ifft ifft2d ifft3d batch_fft batch_fft2d batch_fft3d batch_ifft 
 igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
 
 [distribute]
-cluster_resolver = launch.resolvers
+cluster_resolver = launch.resolvers launch.cloud_resolvers
 experimental = @
 experimental.CentralStorageStrategy experimental.CollectiveCommunication experimental.MultiWorkerMirroredStrategy = framework.strategy:
 experimental.ParameterServerStrategy = framework.strategy:
@@ -344,8 +344,9 @@ distributions.python.ops.bijectors = distributions.bijectors
 distributions.python.ops.bijectors.masked_autoregressive = distributions.flow_bijectors
 saved_model.python.saved_model.signature_def_utils = saved_model.signature_def_utils
 distribute = framework.strategy
-cluster_resolver = launch.resolvers
-cluster_resolver.python.training cluster_resolver.python.training.cluster_resolver cluster_resolver.python.training.tpu_cluster_resolver = launch.resolvers
+cluster_resolver cluster_resolver.python.training = launch.resolvers launch.cloud_resolvers
+cluster_resolver.python.training.cluster_resolver = launch.resolvers
+cluster_resolver.python.training.tpu_cluster_resolver cluster_resolver.python.training.gce_cluster_resolver = launch.cloud_resolvers
 tpu = %
 tpu.python.tpu.tpu_config tpu.python.tpu.tpu_estimator tpu.python.tpu.tpu_optimizer tpu.python.tpu.tpu_function tpu.python.tpu.bfloat16 = contrib.tpu
 tpu.python.ops.tpu_ops = contrib.tpu
@@ -766,6 +767,10 @@ saving.saved_model_experimental = keras.exporting
 saving saving.hdf5_format saving.save saving.model_config = keras.models keras.engine.saving
 
 [python.distribute]
+cluster_resolver = launch.resolvers launch.cloud_resolvers
+cluster_resolver.cluster_resolver cluster_resolver.tfconfig_cluster_resolver cluster_resolver.slurm_cluster_resolver = launch.resolvers
+cluster_resolver.kubernetes_cluster_resolver = launch.resolvers
+cluster_resolver.gce_cluster_resolver cluster_resolver.tpu_cluster_resolver = launch.cloud_resolvers
 combinations strategy_combinations strategy_test_lib distribute_coordinator distribute_coordinator_context = @
 distribution_strategy_context distribute_lib mirrored_strategy one_device_strategy parameter_server_strategy central_storage_strategy = framework.strategy
 cross_device_ops reduce_util = framework.cross_device_ops

@@ -47,3 +47,10 @@ def device(name: Any) -> Any:
     from millrace.framework import graph
 
     return graph.device(name)
+
+
+def list_devices() -> Any:
+    """The names of this process's devices."""
+    from millrace.device_lib import list_local_devices
+
+    return ["/job:localhost/replica:0/task:0%s" % d.name for d in list_local_devices()]

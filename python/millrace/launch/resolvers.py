@@ -8,7 +8,10 @@ import json
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
+from millrace.framework.device import DeviceSpec
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Graph
+from millrace.framework.session import Session
 from millrace.launch import hosts, identity
 from millrace.train.cluster import ClusterSpec
 
@@ -16,6 +19,12 @@ from millrace.train.cluster import ClusterSpec
 def format_master_url(master: str, rpc_layer: Optional[str] = None) -> str:
     """grpc://host:port of host:port; without a layer the address itself."""
     return "%s://%s" % (rpc_layer, master) if rpc_layer and master else master
+
+
+def devices_of(master: str, config_proto: Any = None) -> List[Any]:
+    """The devices that a session with this target has."""
+    with Session(master, graph=Graph(), config=config_proto) as session:
+        return list(session.list_devices())
 
 
 class ClusterResolver:
@@ -42,15 +51,12 @@ class ClusterResolver:
         return format_master_url(spec.task_address(kind, number), rpc_layer or self.rpc_layer)
 
     def num_accelerators(self, task_type: Optional[str] = None, task_id: Optional[int] = None, config_proto: Any = None) -> Dict[str, int]:
-        """How many devices that are no CPUs the task has, by type."""
-        from millrace.framework.session import Session
-        from millrace.framework.graph import Graph
-
+        """How many devices that are no CPUs there are, by type: those of a job and of a task, where these are given."""
         counts: Dict[str, int] = {}
-        with Session(self.master(task_type, task_id), graph=Graph(), config=config_proto) as session:
-            for d in session.list_devices():
-                if d.device_type != "CPU":
-                    counts[d.device_type] = counts.get(d.device_type, 0) + 1
+        for d in devices_of(self.master(task_type, task_id), config_proto):
+            spec = DeviceSpec.from_string(d.name)
+            if d.device_type != "CPU" and task_type in (None, spec.job) and task_id in (None, spec.task):
+                counts[d.device_type] = counts.get(d.device_type, 0) + 1
         return counts
 
 
@@ -128,6 +134,10 @@ class UnionResolver(ClusterResolver):
             return format_master_url(self.cluster_spec().task_address(task_type, task_id), rpc_layer or self.rpc_layer)
         return next((m for m in (r.master(rpc_layer=rpc_layer or self.rpc_layer) for r in self._resolvers) if m), "")
 
+    def num_accelerators(self, task_type: Optional[str] = None, task_id: Optional[int] = None, config_proto: Any = None) -> Dict[str, int]:
+        """What the first resolver says."""
+        return self._resolvers[0].num_accelerators(task_type, task_id, config_proto)
+
 
 UnionClusterResolver = UnionResolver
 
@@ -150,7 +160,12 @@ class TFConfigClusterResolver(ClusterResolver):
     @property
     def task_type(self) -> Optional[str]:  # type: ignore[override]
         """What was given, or TF_CONFIG says."""
-        return self._type if self._type is not None else self._told().get("task", {}).get("type")
+        told = self._type if self._type is not None else self._told().get("task", {}).get("type")
+        return None if told is None else str(told)
+
+    @task_type.setter
+    def task_type(self, task_type: Optional[str]) -> None:
+        self._type = task_type
 
     @property
     def task_id(self) -> Optional[int]:  # type: ignore[override]
@@ -158,22 +173,37 @@ class TFConfigClusterResolver(ClusterResolver):
         index = self._id if self._id is not None else self._told().get("task", {}).get("index")
         return None if index is None else int(index)
 
-    @property
-    def rpc_layer(self) -> Optional[str]:  # type: ignore[override]
-        """What was given, or TF_CONFIG says."""
-        return self._layer if self._layer is not None else self._told().get("rpc_layer", "grpc")
+    @task_id.setter
+    def task_id(self, task_id: Optional[int]) -> None:
+        self._id = task_id
 
     @property
-    def environment(self) -> str:  # type: ignore[override]
+    def rpc_layer(self) -> Optional[str]:  # type: ignore[override]
+        """What was given, or TF_CONFIG says; None where neither does: addresses are as they are written."""
+        return self._layer if self._layer is not None else self._told().get("rpc_layer")
+
+    @rpc_layer.setter
+    def rpc_layer(self, rpc_layer: Optional[str]) -> None:
+        self._layer = rpc_layer
+
+    @property
+    def environment(self) -> Optional[str]:  # type: ignore[override]
         """What was given, or TF_CONFIG says."""
-        return self._environment if self._environment is not None else self._told().get("environment", "")
+        return self._environment if self._environment is not None else self._told().get("environment")
+
+    def num_accelerators(self, task_type: Optional[str] = None, task_id: Optional[int] = None, config_proto: Any = None) -> Dict[str, int]:
+        """How many devices that are no CPUs the task has, this process's own unless given, by type."""
+        return super().num_accelerators(self.task_type if task_type is None else task_type, self.task_id if task_id is None else task_id, config_proto)
 
     def cluster_spec(self) -> ClusterSpec:
         """TF_CONFIG's cluster; empty when it has none."""
         return ClusterSpec(self._told().get("cluster", {}))
 
     def master(self, task_type: Optional[str] = None, task_id: Optional[int] = None, rpc_layer: Optional[str] = None) -> str:
-        """The target of the task; "" where a program is alone."""
+        """TF_CONFIG's session_master, or the target of the task; "" where a program is alone."""
+        told = self._told().get("session_master")
+        if told is not None:
+            return str(told)
         spec = self.cluster_spec()
         jobs = spec.as_dict()
         if not jobs or (len(jobs) == 1 and len(next(iter(jobs.values()))) == 1):
@@ -188,17 +218,35 @@ class SlurmClusterResolver(ClusterResolver):
         self,
         jobs: Optional[Dict[str, int]] = None,
         port_base: int = 8888,
-        gpus_per_node: Optional[int] = None,
-        gpus_per_task: Optional[int] = None,
+        gpus_per_node: int = 1,
+        gpus_per_task: int = 1,
         tasks_per_node: Any = None,
         auto_set_gpu: bool = True,
         rpc_layer: str = "grpc",
     ) -> None:
-        if gpus_per_node or gpus_per_task:
-            raise at_user_line(NotImplementedError("SlurmClusterResolver: there are no GPUs to share out"))
-        del auto_set_gpu  # there are none
         self._jobs, self._port, self.rpc_layer = jobs, port_base, rpc_layer
-        self._per_node = tasks_per_node
+        self._per_node, self._auto_set_gpu = tasks_per_node, auto_set_gpu
+        self._gpus, self._gpus_of_task = gpus_per_node or 0, gpus_per_task or 0
+
+    def _resolve_hostnames(self) -> List[str]:
+        """The nodes of the step."""
+        text = os.environ.get("SLURM_STEP_NODELIST") or os.environ.get("SLURM_NODELIST") or os.environ.get("SLURM_JOB_NODELIST") or ""
+        return hosts.expand_nodelist(text)
+
+    def _counts(self, nodes: List[str], environ: Dict[str, str]) -> List[int]:
+        """The tasks of each node: as the step's variable says, or of those that are given as many as are needed."""
+        if self._per_node is None and "SLURM_STEP_TASKS_PER_NODE" in environ:
+            return hosts.expand_counts(environ["SLURM_STEP_TASKS_PER_NODE"])
+        given = self._per_node if self._per_node is not None else environ.get("SLURM_NTASKS_PER_NODE")
+        if given is None:
+            raise at_user_line(RuntimeError("Neither tasks_per_node nor SLURM_NTASKS_PER_NODE is set."))
+        each = [int(given)] * len(nodes) if isinstance(given, (int, str)) else list(given)
+        left = int(environ.get("SLURM_STEP_NUM_TASKS") or environ.get("SLURM_NTASKS") or sum(each))
+        counts = []
+        for most in each:
+            counts.append(min(most, left))
+            left -= counts[-1]
+        return counts
 
     def _me(self) -> identity.Identity:
         environ = {k: v for k, v in os.environ.items() if k.startswith("SLURM")}
@@ -207,11 +255,23 @@ class SlurmClusterResolver(ClusterResolver):
         environ["MILLRACE_PORT"] = str(self._port)
         if self._jobs is not None:
             environ["MILLRACE_JOBS"] = ",".join("%s=%d" % j for j in self._jobs.items())
-        if self._per_node is not None:
-            nodes = hosts.expand_nodelist(environ.get("SLURM_STEP_NODELIST", ""))
-            counts = [self._per_node] * len(nodes) if isinstance(self._per_node, int) else list(self._per_node)
-            environ["SLURM_STEP_TASKS_PER_NODE"] = ",".join(map(str, counts))
+        nodes = self._resolve_hostnames()
+        used = [(node, count) for node, count in zip(nodes, self._counts(nodes, environ)) if count]
+        environ["SLURM_STEP_NODELIST"] = ",".join(node for node, _ in used)
+        environ["SLURM_STEP_TASKS_PER_NODE"] = ",".join(str(count) for _, count in used)
+        if self._auto_set_gpu:
+            self._set_gpus(int(environ["SLURM_PROCID"]), [count for _, count in used])
         return identity.who_am_i(environ=environ)
+
+    def _set_gpus(self, rank: int, counts: List[int]) -> None:
+        """Says in CUDA_VISIBLE_DEVICES which GPUs of its node this process has. RuntimeError where the node has too few for its tasks."""
+        if self._gpus_of_task * max(counts) > self._gpus:
+            raise at_user_line(RuntimeError("Requested more GPUs per node than available: %d for each of %d tasks." % (self._gpus_of_task, max(counts))))
+        for count in counts:
+            if rank < count:
+                break
+            rank -= count
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(str(rank * self._gpus_of_task + i) for i in range(self._gpus_of_task))
 
     def cluster_spec(self) -> ClusterSpec:
         """The step's tasks."""
@@ -256,48 +316,17 @@ class KubernetesClusterResolver(ClusterResolver):
                 for pod in pods:
                     if pod.status.phase != "Running":
                         raise at_user_line(RuntimeError('Pod "%s" is not running; phase: "%s"' % (pod.metadata.name, pod.status.phase)))
-                    addresses.append("%s:%s" % (pod.status.pod_ip or pod.status.host_ip, self._port))
+                    own = getattr(pod.status, "pod_ip", None)  # what it is reached at, also where it shares its node's network
+                    addresses.append("%s:%s" % (own if own and isinstance(own, str) else pod.status.host_ip, self._port))
             jobs[job] = addresses
         return ClusterSpec(jobs)
 
     def master(self, task_type: Optional[str] = None, task_id: Optional[int] = None, rpc_layer: Optional[str] = None) -> str:
-        """The task's target, the first worker's unless given."""
+        """The task's target: that of task_type and task_id, which may be set before, else of the first task of the first job."""
+        task_type = self.task_type if task_type is None else task_type
+        task_id = self.task_id if task_id is None else task_id
         jobs = self.cluster_spec()
         if task_type is not None and task_id is not None:
             return format_master_url(jobs.task_address(task_type, task_id), rpc_layer or self.rpc_layer)
         found = jobs.job_tasks(next(iter(self._labels))) if jobs else []
         return format_master_url(str(found[0]), rpc_layer or self.rpc_layer) if found else ""
-
-
-class TPUClusterResolver(ClusterResolver):
-    """The TPU "local" or "", which is this process. Others are in another's cloud."""
-
-    def __init__(
-        self,
-        tpu: Any = None,
-        zone: Optional[str] = None,
-        project: Optional[str] = None,
-        job_name: str = "worker",
-        coordinator_name: Optional[str] = None,
-        coordinator_address: Optional[str] = None,
-        credentials: Any = "default",
-        service: Any = None,
-        discovery_url: Optional[str] = None,
-    ) -> None:
-        del zone, project, job_name, coordinator_name, coordinator_address, credentials, service, discovery_url  # no service is asked
-        if tpu is None:
-            raise at_user_line(ValueError("Please provide a TPU Name to connect to: '' or 'local' is this machine, and there are no others."))
-        name = tpu[0] if isinstance(tpu, (list, tuple)) and tpu else tpu
-        name = name.decode() if isinstance(name, bytes) else name
-        if name not in ("", "local"):
-            raise at_user_line(NotImplementedError("There are no TPUs: not %r. Give '' (this machine), or no cluster at all and use_tpu=False." % (tpu,)))
-
-    def cluster_spec(self) -> Any:
-        """None: there is no cluster."""
-        return None
-
-    def master(self, task_type: Optional[str] = None, task_id: Optional[int] = None, rpc_layer: Optional[str] = None) -> str:
-        """The target of sessions: this process."""
-        return ""
-
-    get_master = master

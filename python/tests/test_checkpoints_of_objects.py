@@ -465,3 +465,33 @@ def test_objects_joined_and_split(tmp_path):
         split.one.same, split.two.same = tracking.AutoTrackable(), tracking.AutoTrackable()
         with pytest.raises(AssertionError, match="two/same"):
             split.restore(path).assert_existing_objects_matched()
+
+
+def test_cells_keep_their_variables(tmp_path):
+    cells = tf.nn.rnn_cell
+    made = dict(
+        basic=cells.BasicRNNCell(2),
+        lstm=cells.LSTMCell(2, use_peepholes=True, num_proj=3),
+        dropped=cells.DropoutWrapper(cells.GRUCell(2), 0.5),
+        several=cells.MultiRNNCell([cells.ResidualWrapper(cells.BasicRNNCell(1)), cells.BasicLSTMCell(2)]),
+    )
+    for name, cell in made.items():
+        with tf.variable_scope(name):
+            cell(tf.ones([1, 1]), cell.zero_state(1, tf.float32))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        bias = made["basic"]._bias
+        session.run(bias.assign([40.0, 41.0]))
+        checkpoint = tf.train.Checkpoint(**made)
+        path = checkpoint.save(str(tmp_path / "c"), session)
+        session.run(bias.initializer)
+        checkpoint.restore(path).assert_consumed().run_restore_ops(session)
+        assert session.run(bias).tolist() == [40, 41]
+    keys = {k.split("/.ATTR")[0] for k, _ in tf.train.list_variables(path) if not k.startswith(("_CHECKPOINTABLE", "save_counter"))}
+    assert keys == {
+        *("basic/kernel", "basic/bias", "lstm/kernel", "lstm/bias", "lstm/w_f_diag", "lstm/w_i_diag", "lstm/w_o_diag", "lstm/projection.Skernel"),
+        *("dropped/cell/%s" % k for k in ("gates.Skernel", "gates.Sbias", "candidate.Skernel", "candidate.Sbias")),
+        *("several/cell-0/cell/kernel", "several/cell-0/cell/bias", "several/cell-1/kernel", "several/cell-1/bias"),
+    }
+    with pytest.raises(AttributeError, match="has no variable 'kernel'"):
+        cells.BasicRNNCell(2)._kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional
 
 from millrace import tf_logging
 from millrace.framework import arguments, dtypes, nest, tensor_shape
@@ -188,6 +188,13 @@ class RNNCell(Layer):
 
     add_variable = add_weight
 
+    def _children_by_name(self) -> Dict[str, Any]:
+        """What checkpoints of objects keep beside the attributes: the variables of the library's own cells, by their names in the cell's scope."""
+        if self._scope is None or type(self)._parameters is RNNCell._parameters:
+            return {}
+        start = len(self._scope.name) + 1 if self._scope.name else 0
+        return {v.op.name[start:]: v for v in self._scope.global_variables()}
+
     def _below(self) -> List[Any]:
         """The cells inside."""
         return [c for c in (self.__dict__.get("_cell"), *self.__dict__.get("_cells", ())) if isinstance(c, RNNCell)]
@@ -226,6 +233,21 @@ class RNNCell(Layer):
 
 def _each_once(variables: List[Any]) -> List[Any]:
     return list(dict.fromkeys(variables))
+
+
+class _InScope:
+    """An attribute of a cell that is a variable of its scope, once it is made; of subclasses that set it, what they set."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, cell: Any, owner: Any = None) -> Any:
+        if cell is None:
+            return self
+        found = cell._children_by_name().get(self._name)
+        if found is None:
+            raise AttributeError("the cell %r has no variable '%s': it is made by build, or by the first call" % (cell, self._name))
+        return found
 
 
 def captured_graph(inputs: Any) -> Any:
@@ -275,6 +297,9 @@ def _library_name(activation: Any) -> Optional[str]:
 class BasicRNNCell(RNNCell):
     """activation([inputs, state] kernel + bias)."""
 
+    _kernel = _InScope("kernel")
+    _bias = _InScope("bias")
+
     input_spec = InputSpec(ndim=2)
     _settings = ("num_units", "activation", "reuse")
 
@@ -306,6 +331,11 @@ class BasicRNNCell(RNNCell):
 
 class GRUCell(RNNCell):
     """The gated recurrent unit."""
+
+    _gate_kernel = _InScope("gates/kernel")
+    _gate_bias = _InScope("gates/bias")
+    _candidate_kernel = _InScope("candidate/kernel")
+    _candidate_bias = _InScope("candidate/bias")
 
     input_spec = InputSpec(ndim=2)
     _settings = ("num_units", "kernel_initializer", "bias_initializer", "activation", "reuse")
@@ -360,6 +390,9 @@ class GRUCell(RNNCell):
 class BasicLSTMCell(RNNCell):
     """The LSTM cell without peepholes, clipping or projection."""
 
+    _kernel = _InScope("kernel")
+    _bias = _InScope("bias")
+
     input_spec = InputSpec(ndim=2)
     _settings = ("num_units", "forget_bias", "state_is_tuple", "activation", "reuse")
 
@@ -412,6 +445,13 @@ class BasicLSTMCell(RNNCell):
 
 class LSTMCell(RNNCell):
     """The LSTM cell with peepholes, clipping and projection where wanted."""
+
+    _kernel = _InScope("kernel")
+    _bias = _InScope("bias")
+    _w_f_diag = _InScope("w_f_diag")
+    _w_i_diag = _InScope("w_i_diag")
+    _w_o_diag = _InScope("w_o_diag")
+    _proj_kernel = _InScope("projection/kernel")
 
     input_spec = InputSpec(ndim=2)
     _settings = ("num_units", "use_peepholes", "cell_clip", "initializer", "num_proj", "proj_clip", "forget_bias", "state_is_tuple", "activation", "reuse")
@@ -520,6 +560,10 @@ class MultiRNNCell(RNNCell):
             tf_logging.warning("At least two cells of a MultiRNNCell are one object: they share their weights.")
         self._cells, self._state_is_tuple = list(cells), state_is_tuple is not False
         self._takes_one_tensor = state_is_tuple is None  # as up to TensorFlow 0.10, where nothing was said
+
+    def _children_by_name(self) -> Dict[str, Any]:
+        """The cells: cell-0, cell-1 ..."""
+        return {"cell-%d" % i: cell for i, cell in enumerate(self._cells)}
 
     @property
     def state_size(self) -> Any:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Dict, Optional
 
 from millrace.framework import arguments, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
@@ -25,7 +25,16 @@ def _spares_memories(part: Any) -> Any:
     return not isinstance(part, TensorArray)
 
 
-class DropoutWrapper(RNNCell):
+class _AroundCell:
+    """A cell around another one, which checkpoints know as `cell`."""
+
+    _cell: Any
+
+    def _children_by_name(self) -> Dict[str, Any]:
+        return {"cell": self._cell}
+
+
+class DropoutWrapper(_AroundCell, RNNCell):
     """A cell with dropout of inputs, outputs and state; variational_recurrent: the same elements in every step and example (Gal and Ghahramani 2016)."""
 
     def __init__(
@@ -142,7 +151,7 @@ class _Wrapper(RNNCell):
             return self._cell.zero_state(batch_size, dtype)
 
 
-class ResidualWrapper(_Wrapper):
+class ResidualWrapper(_AroundCell, _Wrapper):
     """A cell whose inputs are added to its outputs."""
 
     def __init__(self, cell: Any, residual_fn: Any = None) -> None:
@@ -158,7 +167,7 @@ class ResidualWrapper(_Wrapper):
         return self._residual(inputs, output), new
 
 
-class DeviceWrapper(_Wrapper):
+class DeviceWrapper(_AroundCell, _Wrapper):
     """A cell on a device."""
 
     def __init__(self, cell: Any, device: Any) -> None:

@@ -96,7 +96,10 @@ def children_of(value: Any) -> Dict[str, Any]:
         found.update(("layer_with_weights-%d" % i, layer) for i, layer in enumerate(with_weights))
         found.update(("layer-%d" % i, layer) for i, layer in enumerate(layers))
     found.update(getattr(value, "_named_weights", {}))
-    found.update((name, v) for name, v in _attributes(value).items() if name != "layers")
+    named = value._children_by_name() if hasattr(value, "_children_by_name") else {}
+    known = set(map(id, named.values()))
+    found.update(named)
+    found.update((name, v) for name, v in _attributes(value).items() if name != "layers" and id(v) not in known)
     return found
 
 

@@ -66,6 +66,56 @@ def test_options_go_on_to_what_is_made_of_a_data_set():
     merged = Dataset.zip((hinted, Dataset.range(1).with_options(second))).options()
     assert merged.experimental_optimization.autotune is True and merged.experimental_deterministic is False
     assert tf.data.Options()._static_optimizations() == ["map_and_batch_fusion", "noop_elimination", "shuffle_and_repeat_fusion"]
+    second.experimental_slack = True
+    assert plain.with_options(second).options()._static_optimization_configs() == ["slack:slack_period:1"]
+    dealt = names.module("python.data.ops.multi_device_iterator_ops").MultiDeviceIterator(plain.with_options(second), ["/cpu:0"] * 2)
+    assert dealt._dataset.options()._static_optimization_configs() == ["slack:slack_period:2"]
     first.experimental_optimization.apply_default_optimizations = False
     first.experimental_optimization.hoist_random_uniform = True
     assert first._static_optimizations() == ["hoist_random_uniform"]
+
+
+def elements(dataset):
+    iterator = dataset.make_initializable_iterator()
+    following, found = iterator.get_next(), []
+    with tf.Session() as sess:
+        sess.run(iterator.initializer)
+        while True:
+            try:
+                found.append(sess.run(following))
+            except tf.errors.OutOfRangeError:
+                return found
+
+
+def test_data_sets_by_the_names_of_their_classes():
+    ops, numbers = names.module("python.data.ops.dataset_ops"), Dataset.range(3)
+    assert elements(ops.MapDataset(numbers, lambda x: x * 2, use_inter_op_parallelism=False)) == [0, 2, 4]
+    assert elements(ops.ParallelMapDataset(numbers, lambda x: x * 2, 2)) == [0, 2, 4]
+    assert elements(ops.PrefetchDataset(numbers, None, slack_period=2)) == [0, 1, 2]
+    assert elements(ops._VariantDataset(ops.to_variant(numbers), numbers.element_spec)) == [0, 1, 2]
+    assert elements(ops._MaxIntraOpParallelismDataset(numbers, 1)) == elements(ops._PrivateThreadPoolDataset(numbers, 2)) == [0, 1, 2]
+    assert elements(ops._GeneratorDataset(tf.constant(37), lambda x: x + 1, lambda x: x * 2, lambda x: x).take(2)) == [76, 76]
+    left, ended = iter([1, 2]), []
+    following = lambda state: tf.py_func(lambda value: value + next(left), [state], tf.int32)
+    finalize = lambda state: tf.py_func(lambda value: ended.append(int(value)) or 0, [state], tf.int64)
+    assert elements(ops._GeneratorDataset(tf.constant(37), lambda x: x + 1, following, finalize)) == [39, 40] and ended == [38]
+    mixed = names.module("python.data.experimental.ops.interleave_ops")._DirectedInterleaveDataset
+    assert elements(mixed(Dataset.from_tensor_slices(np.array([1, 0, 1], np.int64)), [numbers, numbers.map(lambda x: x + 10)])) == [10, 0, 11]
+    assert elements(names.module("python.data.experimental.ops.optimization")._ChooseFastestDataset([numbers, numbers])) == [0, 1, 2]
+    copies = names.module("python.data.experimental.ops.distribute").replicate(numbers, ["/cpu:0"])
+    assert list(copies) == ["/cpu:0"] and elements(copies["/cpu:0"]) == [0, 1, 2]
+
+
+def test_padded_sizes_that_no_shape_has_are_refused_by_the_step():
+    padded = Dataset.from_tensor_slices([[1], [2]]).padded_batch(2, tf.constant([5], tf.int64) * -1)
+    assert padded.output_shapes.as_list() == [None, None]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        elements(padded)
+
+
+def test_programs_that_ask_for_elements_over_and_over_are_warned():
+    iterator = Dataset.range(40).make_one_shot_iterator()
+    for _ in range(32):
+        iterator.get_next()
+    with pytest.warns(UserWarning, match="before the loop"):
+        iterator.get_next()

@@ -125,3 +125,26 @@ def test_an_end_within_a_function_is_no_end_of_the_data():
         with pytest.raises(tf.errors.UnknownError, match="of other data"):
             session.run(element)
         assert session.run(element) == 2
+
+
+def test_variables_that_are_no_resources_are_refused():
+    with tf.Graph().as_default():
+        variable = tf.Variable(0, use_resource=False)
+
+        def count(x):
+            variable.assign_add(1)
+            return x
+
+        with pytest.raises(NotImplementedError, match="changes the variable 'Variable:0' itself.*use_resource=True"):
+            tf.data.Dataset.range(3).map(count)
+
+
+def test_tables_made_in_functions_are_told_of():
+    def look(x):
+        tf.contrib.lookup.HashTable(tf.contrib.lookup.KeyValueTensorInitializer(["a"], [1.0]), 0.0)
+        return x
+
+    with tf.Graph().as_default(), pytest.warns(UserWarning, match=r"Creating resources inside a function passed to Dataset.map\(\) is not supported."):
+        tf.data.Dataset.range(3).map(look)
+    with pytest.raises(TypeError, match=r"Unsupported return value from function passed to Dataset.map\(\): None."):
+        tf.data.Dataset.range(3).map(lambda x: None)

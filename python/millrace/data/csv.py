@@ -152,7 +152,7 @@ def make_csv_dataset(
     if not files:
         raise at_user_line(ValueError("No files match `file_pattern` %s." % (file_pattern,)))
     if compression_type not in (None, "", "GZIP") and (column_names is None or column_defaults is None):
-        raise at_user_line(ValueError("compression_type=%r needs column_names and column_defaults: neither is guessed." % compression_type))
+        raise at_user_line(ValueError("compression_type %r is not supported for probing the files: name column_names and column_defaults." % compression_type))
     if column_names is None:
         if not header:
             raise at_user_line(ValueError("Cannot infer column names without a header line."))

@@ -45,6 +45,12 @@ def _converted(returned: Any) -> Any:
     return components.values(tuple(returned) if isinstance(returned, list) else returned)
 
 
+def _mapped(returned: Any) -> Any:
+    if returned is None:
+        raise at_user_line(TypeError("Unsupported return value from function passed to Dataset.map(): None."))
+    return _converted(returned)
+
+
 def _dataset(returned: Any) -> "Dataset":
     if not isinstance(returned, Dataset):
         raise at_user_line(TypeError("The function must return a Dataset object, got %r." % (returned,)))
@@ -97,7 +103,7 @@ class Dataset:
         return [op.get_attr(attr.name).name for attr in op.op_def.attr if attr.type == "func"]
 
     def _as_serialized_graph(self, stateful_whitelist: Any = None) -> Tensor:
-        """A scalar string: a GraphDef that makes it again. Running it is a FailedPreconditionError where it needs state."""
+        """A scalar string: a GraphDef that makes it again."""
         return gen_ops.dataset_to_graph(self._variant, stateful_whitelist=stateful_whitelist or [])
 
     def options(self) -> Options:
@@ -298,7 +304,7 @@ class Dataset:
         wanted, static, values = [], [], []
         for row, value, dtype, shape in zip(rows, given, *self._spec):
             sizes = _padded_sizes(row)
-            padded = constant_value_as_shape(sizes)
+            padded = _known_shape(sizes)
             if shape.ndims is not None and padded.ndims is not None:
                 pairs = zip(padded.as_list(), shape.as_list())
                 if padded.ndims != shape.ndims or any(p is not None and n is not None and p < n for p, n in pairs):
@@ -323,12 +329,15 @@ class Dataset:
 
     def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None) -> "Dataset":
         """What a function gives for each element."""
-        f = self._function(map_func, "Dataset_map", _converted)
+        return self._map(map_func, num_parallel_calls)
+
+    def _map(self, map_func: Callable[..., Any], num_parallel_calls: Any, **attributes: Any) -> "Dataset":
+        f = self._function(map_func, "Dataset_map", _mapped)
         specs = components.specs_of(f.returned)
         types, shapes = components.flat(specs)
         if num_parallel_calls is None:
-            return Dataset(gen_ops.map_dataset(self._variant, f.captured, f.name, types, shapes), specs)
-        return Dataset(gen_ops.parallel_map_dataset(self._variant, f.captured, num_parallel_calls, f.name, types, shapes), specs)
+            return Dataset(gen_ops.map_dataset(self._variant, f.captured, f.name, types, shapes, **attributes), specs)
+        return Dataset(gen_ops.parallel_map_dataset(self._variant, f.captured, num_parallel_calls, f.name, types, shapes, **attributes), specs)
 
     def filter(self, predicate: Callable[..., Any]) -> "Dataset":
         """The elements of which a function says true."""
@@ -407,6 +416,14 @@ def _padded_sizes(shape: Any) -> Tensor:
     if made.dtype.base_dtype != dtypes.int64:
         raise at_user_line(TypeError("Padded shape %s must be a 1-D tensor of tf.int64 values, but its element type was %s." % (shape, made.dtype.name)))
     return made
+
+
+def _known_shape(sizes: Tensor) -> TensorShape:
+    """What is known of padded sizes while the graph is made; nothing of what no shape has, which the step refuses."""
+    try:
+        return constant_value_as_shape(sizes)
+    except ValueError:
+        return TensorShape([None] * (sizes.shape[0].value or 0)) if sizes.shape.is_fully_defined() else TensorShape(None)
 
 
 def _seeds(seed: Optional[int]) -> Any:

@@ -45,9 +45,11 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.type_spec import DatasetSpec, OptionalSpec, RaggedTensorSpec, SparseTensorSpec, TensorArraySpec, TensorSpec, TypeSpec
 from millrace.ops import parsing_ops
+from millrace.ops.readers import ReaderBase
 
 AUTOTUNE = -1
 map_and_batch_with_legacy_function = map_and_batch
+_NO_DATASET = "The `reader` argument must return a `Dataset` object. `tf.ReaderBase` subclasses are not supported."
 _Transformation = Callable[[Dataset], Dataset]
 
 
@@ -87,12 +89,14 @@ def make_batched_features_dataset(
 ) -> Dataset:
     """Example messages of files, shuffled, repeated, in batches, as dicts of tensors; (the dict, the label) with a label_key."""
     del sloppy_ordering  # the order is kept
+    if isinstance(reader, type) and issubclass(reader, ReaderBase):
+        raise at_user_line(TypeError(_NO_DATASET))
     files = Dataset.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
 
     def read(name: Any) -> Dataset:
         made = reader(name, *(reader_args or ()))
         if not isinstance(made, Dataset):
-            raise at_user_line(TypeError("The `reader` argument must return a `Dataset` object. `tf.ReaderBase` subclasses are not supported."))
+            raise at_user_line(TypeError(_NO_DATASET))
         return made
 
     records = files.interleave(read, reader_num_threads)

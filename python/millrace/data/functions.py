@@ -9,13 +9,14 @@ and what uses one resource uses it in the order in which the program says so."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Callable, Dict, List, Set, Tuple
 
 import millrace._core as _core
 from millrace.data import components, structure
 from millrace.framework import effects
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, Tensor, control_dependencies, get_default_graph, name_scope
+from millrace.framework.graph import Graph, GraphKeys, Tensor, control_dependencies, get_default_graph, name_scope
 from millrace.ops import gen_ops
 
 # What a function that takes nothing cannot bring along.
@@ -91,11 +92,17 @@ class Function:
         graph = get_default_graph()
         with name_scope(stem), control_dependencies(None):
             leaves = [gen_ops.placeholder(t, shape=s, name="argument") for t, s in zip(*components.flat(element_spec))]
-            known = set(graph.get_operations())
+            known, tables = set(graph.get_operations()), len(graph.get_collection_ref(GraphKeys.TABLE_INITIALIZERS))
             arguments = structure.pack(element_spec, [components.decoded(*pair) for pair in zip(leaves, structure.flatten(element_spec))])
             with effects.kept(graph):
                 made = function(*arguments) if type(arguments) is tuple else function(arguments)  # a named tuple is one argument
             self.returned = convert(made)
+            if len(graph.get_collection_ref(GraphKeys.TABLE_INITIALIZERS)) > tables:
+                warnings.warn(
+                    "Creating resources inside a function passed to %s() is not supported. Create each resource outside the function, and capture it "
+                    "inside the function to use it." % stem.replace("_", ".", 1),
+                    stacklevel=4,
+                )
             own = _own(graph, known)
             effects.put_in_order(own)
             with control_dependencies(list(effects.to_be_done(own, graph._get_control_flow_context()))):
@@ -106,7 +113,10 @@ class Function:
         for tensor in self.captured:
             if tensor.dtype.name.endswith("_ref"):
                 raise at_user_line(
-                    NotImplementedError("A data set's function reads the variable '%s' itself; let it read tf.identity of it, made outside." % tensor.name)
+                    NotImplementedError(
+                        "A data set's function reads or changes the variable '%s' itself; let it read tf.identity of it, made outside, or make the "
+                        "variable with use_resource=True." % tensor.name
+                    )
                 )
         self.name = _define(graph, stem, [*leaves, *self.captured], results, body)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Optional
 
 from millrace.data import components, structure
@@ -14,12 +15,20 @@ from millrace.framework.type_spec import DatasetSpec
 from millrace.ops import gen_ops
 
 
+GET_NEXT_CALL_WARNING_THRESHOLD = 32
+GET_NEXT_CALL_WARNING_MESSAGE = (
+    "`Iterator.get_next()` was called more than %d times: each call adds operations to the graph, so that a training loop with one becomes slower and "
+    "slower. Call `next_element = iterator.get_next()` once, before the loop, and run what is made of next_element in it." % GET_NEXT_CALL_WARNING_THRESHOLD
+)
+
+
 class Iterator:
     """The state of reading a data set: get_next() gives elements until tf.errors.OutOfRangeError."""
 
     def __init__(self, iterator_resource: Tensor, initializer: Optional[Operation], element_spec: Any) -> None:
         self._iterator_resource, self._initializer, self._element_spec = iterator_resource, initializer, element_spec
         self._string_handle: Optional[Tensor] = None
+        self._calls = 0
 
     def __repr__(self) -> str:
         return "<Iterator shapes: %s, types: %s>" % (self.output_shapes, self.output_types)
@@ -64,7 +73,10 @@ class Iterator:
         return gen_ops.make_iterator(dataset._variant, self._iterator_resource, name=name)
 
     def get_next(self, name: Optional[str] = None) -> Any:
-        """The next element: each run gives another one."""
+        """The next element: each run gives another one. Programs that call it over and over are warned: the graph grows each time."""
+        self._calls += 1
+        if self._calls > GET_NEXT_CALL_WARNING_THRESHOLD:
+            warnings.warn(GET_NEXT_CALL_WARNING_MESSAGE, stacklevel=2)
         made = gen_ops.iterator_get_next(self._iterator_resource, *components.flat(self._element_spec), name=name)
         return components.element(made, self._element_spec)
 

@@ -8,6 +8,7 @@ from typing import Any, Callable, List, Optional, Sequence
 from millrace.data import components, optional
 from millrace.data.dataset import Dataset
 from millrace.data.iterators import Iterator
+from millrace.data.options import Options
 from millrace.framework import graph
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
@@ -23,9 +24,12 @@ class MultiDeviceIterator:
         self, dataset: Dataset, devices: Sequence[Any], max_buffer_size: Any = 1, prefetch_buffer_size: Any = 1, source_device: Any = "/cpu:0"
     ) -> None:
         self._devices, self._element_spec = list(devices), dataset.element_spec
+        options = Options()
+        options.experimental_distribute.num_devices = dataset.options().experimental_distribute.num_devices or len(self._devices)
+        self._dataset = dataset.with_options(options)
         with graph.device(source_device):
             self._resource = gen_ops.multi_device_iterator([str(d) for d in devices], "", "", *components.flat(self._element_spec))
-            begun = gen_ops.multi_device_iterator_init(dataset._variant, self._resource, max_buffer_size)
+            begun = gen_ops.multi_device_iterator_init(self._dataset._variant, self._resource, max_buffer_size)
             self._iterators = [self._shard(begun, number, prefetch_buffer_size) for number in range(len(self._devices))]
             self._initializer = control_flow_ops.group(*[iterator.initializer for iterator in self._iterators])
 

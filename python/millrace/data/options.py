@@ -153,3 +153,7 @@ class Options(_Hints):
             "slack": self.experimental_slack,
         }
         return found + [name for name, value in said.items() if value]
+
+    def _static_optimization_configs(self) -> List[str]:
+        """What the rewritings are told beside their names, as `name:setting:value`."""
+        return ["slack:slack_period:%d" % (self.experimental_distribute.num_devices or 1)] if self.experimental_slack else []

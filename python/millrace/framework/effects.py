@@ -26,7 +26,8 @@ def has_effect(operation: Operation) -> bool:
     """Whether someone could see later that it has run."""
     kind = operation.type
     if kind not in _stateful:
-        _stateful[kind] = not _WITHOUT_EFFECT.match(kind) and operation.op_def.is_stateful
+        changes = not kind.startswith("Ref") and any(argument.is_ref for argument in operation.op_def.input_arg)  # a variable that is no resource
+        _stateful[kind] = not _WITHOUT_EFFECT.match(kind) and (operation.op_def.is_stateful or changes)
     return _stateful[kind]
 
 

@@ -228,3 +228,29 @@ def test_parts_of_strings_of_any_rank():
     assert run(strings.string_split_v2("a b  c")) == [b"a", b"b", b"c"]
     assert run(strings.string_split_v2(input=[["a,b", ""], ["c", ",d"]], sep=",")) == [[[b"a", b"b"], [b""]], [[b"c"], [b"", b"d"]]]
     assert run(strings.string_split_v2(tf.ragged.constant([["a b"], []]), maxsplit=1)) == [[[b"a", b"b"]], []]
+
+
+def test_stacks_of_dense_tensors():
+    tall, wide = tf.constant([[1, 2], [3, 4], [5, 6]]), tf.constant([[7, 8, 9], [10, 11, 12]])
+    both = tf.ragged.stack([tall, wide])
+    assert both.ragged_rank == 2 and run(both) == [[[1, 2], [3, 4], [5, 6]], [[7, 8, 9], [10, 11, 12]]]
+    beside = tf.ragged.stack([tall, tall], axis=1)
+    assert isinstance(beside, tf.Tensor) and run(beside) == [[[1, 2], [1, 2]], [[3, 4], [3, 4]], [[5, 6], [5, 6]]]
+    assert run(tf.ragged.stack([tall])) == [[[1, 2], [3, 4], [5, 6]]]
+    with pytest.raises(ValueError, match="equal"):
+        tf.ragged.stack([tall, wide], axis=2)
+
+
+@pytest.mark.parametrize(
+    "left, right, axis, message",
+    [
+        ([[1], [2, 3]], [[4], [5, 6], [7]], 1, "incompatible shapes"),
+        ([[4], [5, 6], [7]], [[1], [2, 3]], 1, "incompatible shapes"),
+        ([[[1], [2]], [[3]]], [[[1]], [[2], [3]]], 2, "identical ragged splits"),
+    ],
+)
+@pytest.mark.parametrize("joined", [tf.concat, tf.stack])
+def test_rows_that_do_not_fit_are_refused(joined, left, right, axis, message):
+    rows = [tf.ragged.constant(left), tf.ragged.constant(right)]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        run(joined(rows, axis))

@@ -65,14 +65,21 @@ def _concat(parts: List[Any], axis: int, fit: bool = False) -> Any:
             offset = offset + p.row_splits[-1]
         return RaggedTensor._of(_concat([p.values for p in parts], 0), array_ops.concat(splits, 0))
     if axis == 1:
-        below = _concat(parts, 0)
         rows, count = parts[0].nrows(), len(parts)
+        checks = [check_ops.assert_equal(p.nrows(), rows, message="Input tensors have incompatible shapes.") for p in parts[1:]]
+        with control_dependencies(checks):
+            rows = array_ops.identity(rows)
+        below = _concat(parts, 0)
         order = array_ops.reshape(
             array_ops.transpose(array_ops.reshape(math_ops.range(rows * count), array_ops.stack([convert_to_tensor(count, rows.dtype), rows]))), [-1]
         )
         side = gather(below, order)
         return RaggedTensor._of(side.values, array_ops.strided_slice(side.row_splits, [0], [0], [count], end_mask=1))
-    return parts[0].with_values(_concat([p.values for p in parts], axis - 1))
+    first = parts[0].row_splits
+    same = [check_ops.assert_equal(p.row_splits, first, message="Inputs must have identical ragged splits.") for p in parts[1:] if p.row_splits is not first]
+    with control_dependencies(same):
+        first = array_ops.identity(first)
+    return RaggedTensor._of(_concat([p.values for p in parts], axis - 1), first)
 
 
 def _differ(parts: List[Any], axis: int) -> bool:
@@ -84,7 +91,7 @@ def _differ(parts: List[Any], axis: int) -> bool:
 
 
 def stack(values: Any, axis: Any = 0, name: Optional[str] = "stack") -> Any:
-    """Ragged tensors (or dense ones) as parts of one with another dimension."""
+    """Ragged tensors (or dense ones) as parts of one with another dimension: dense where all are, and it is the last one or the one before it."""
     if not isinstance(values, (list, tuple)):
         values = [values]
     if not values:
@@ -93,11 +100,15 @@ def stack(values: Any, axis: Any = 0, name: Optional[str] = "stack") -> Any:
         parts = _of_one_shape(values)
         ndims = parts[0].shape.ndims
         at = positive_axis(axis, None if ndims is None else ndims + 1)
-        if ndims == 1 and at == 0 and not any(is_ragged(p) for p in parts):
-            lengths = array_ops.stack([array_ops.shape(p, out_type=dtypes.int64)[0] for p in parts])
-            return RaggedTensor._of(array_ops.concat(parts, 0), segments.lengths_to_splits(lengths))
-        if ndims == 0:
-            return array_ops.stack(parts, at)
+        if not any(is_ragged(p) for p in parts):
+            if len(parts) == 1 and ndims != 1:
+                return array_ops.expand_dims(parts[0], at)
+            if at == 0 and ndims:
+                lengths = array_ops.stack([array_ops.shape(p, out_type=dtypes.int64)[0] for p in parts])
+                rows = parts if ndims == 1 else [conversions.as_ragged(p, 1) for p in parts]
+                return RaggedTensor._of(_concat(rows, 0), segments.lengths_to_splits(lengths))
+            if ndims is not None and at >= ndims - 1:
+                return array_ops.stack(parts, at)
         return _concat([expand_dims(p, at) if is_ragged(p) else conversions.as_ragged(array_ops.expand_dims(p, at), max(at, 1)) for p in parts], at)
 
 

@@ -774,12 +774,17 @@ cluster_resolver = launch.resolvers launch.cloud_resolvers
 cluster_resolver.cluster_resolver cluster_resolver.tfconfig_cluster_resolver cluster_resolver.slurm_cluster_resolver = launch.resolvers
 cluster_resolver.kubernetes_cluster_resolver = launch.resolvers
 cluster_resolver.gce_cluster_resolver cluster_resolver.tpu_cluster_resolver = launch.cloud_resolvers
-combinations strategy_combinations strategy_test_lib distribute_coordinator distribute_coordinator_context = @
+combinations strategy_combinations strategy_test_lib = @
+distribute_coordinator = launch.coordinate
+distribute_coordinator_context multi_worker_util = train.tasks
+device_util = framework.device_names
+shared_variable_creator numpy_dataset = train.shared_variables
+all_reduce = contrib.all_reduce
 distribution_strategy_context distribute_lib mirrored_strategy one_device_strategy parameter_server_strategy central_storage_strategy = framework.strategy
 cross_device_ops reduce_util = framework.cross_device_ops
 collective_all_reduce_strategy.CollectiveAllReduceStrategy = framework.strategy:MultiWorkerMirroredStrategy
-collective_all_reduce_strategy cross_device_utils device_util input_lib numpy_dataset values shared_variable_creator tpu_strategy = @
-multi_worker_util multi_worker_test_base estimator_training summary_op_util step_fn = @
+collective_all_reduce_strategy cross_device_utils input_lib values tpu_strategy = @
+multi_worker_test_base estimator_training summary_op_util step_fn = @
 
 [keras]
 activations applications backend callbacks callbacks_v1 constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %

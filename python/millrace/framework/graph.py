@@ -777,6 +777,22 @@ def op_scope(values: Any, name: Optional[str], default_name: Optional[str] = Non
         yield scope
 
 
+class _Asked:
+    """Stands for an operation that asks for its device."""
+
+    type, name, device = "NoOp", "", ""
+
+    def _set_device(self, device: str) -> None:
+        self.device = device
+
+
+def current_device() -> str:
+    """The device that an operation without inputs would get here, by name; "" where nothing is said."""
+    asked: Any = _Asked()
+    get_default_graph()._apply_device_functions(asked)
+    return str(asked.device)
+
+
 def device(device_name_or_function: Any) -> Any:
     """Graph.device of the default graph."""
     return get_default_graph().device(device_name_or_function)

@@ -11,6 +11,7 @@ from millrace import gfile
 from millrace.framework import errors
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
 from millrace.ops import array_ops, control_flow_ops, resources, variables
+from millrace.train import tasks
 from millrace.train.coordinator import Coordinator
 from millrace.train.global_step import get_global_step
 from millrace.train.queue_runner import start_queue_runners
@@ -289,6 +290,8 @@ class MonitoredSession(_MonitoredSession):
     """A session with hooks, made anew after a preemption. As a context it closes itself; OutOfRangeError ends it quietly."""
 
     def __init__(self, session_creator: Any = None, hooks: Any = None, stop_grace_period_secs: float = 120) -> None:
+        if session_creator is None and tasks.has_worker_context():
+            session_creator = tasks.get_current_worker_context().session_creator()
         super().__init__(session_creator, hooks, True, stop_grace_period_secs)
 
 

@@ -217,6 +217,7 @@ def test_warm_starts(tmp_path):
         assert sess.run(tf.convert_to_tensor(words)).tolist() == [[3, 3.5], [-1, -1], [1, 1.5], [-1, -1]] and sess.run(after).tolist() == [7]
         with pytest.raises(ValueError, match="were not used"):
             tf.train.warm_start(path, None, var_name_to_prev_var_name={"nothing": "before"})
+        tf.train.warm_start(path, None, var_name_to_vocab_info={"words": info}, var_name_to_prev_var_name={"after": "before"})
     column = [tf.feature_column.numeric_column("x", shape=[3])]
     first = tf.estimator.LinearRegressor(column, str(tmp_path / "first"))
     first.train(tf.estimator.inputs.numpy_input_fn({"x": X}, X.sum(1), num_epochs=None, shuffle=True), steps=5)

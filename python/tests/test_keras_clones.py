@@ -145,3 +145,11 @@ def test_a_row_of_layers_is_a_graph_once_its_input_is_known():
     assert not row._is_graph_network and known._is_graph_network
     assert not models.clone_model(row)._is_graph_network and models.clone_model(known)._is_graph_network
     assert [type(layer) for layer in known._layers] == [L.InputLayer, L.Dense] and row._layers == row.layers
+
+
+def test_the_input_of_a_row_is_copied():
+    row = tf.keras.Sequential([L.InputLayer((3,)), L.Dense(2), L.BatchNormalization()])
+    copy = models.clone_model(row)
+    assert [type(layer) for layer in copy._layers] == [L.InputLayer, L.Dense, L.BatchNormalization]
+    assert copy.input_shape == (None, 3) and copy.output_shape == (None, 2) and len(copy.get_updates_for(copy.inputs)) == 2
+    assert [w.shape.as_list() for w in copy.weights] == [w.shape.as_list() for w in row.weights]

@@ -315,3 +315,13 @@ def test_normalization_of_the_second_kind_is_named_as_the_first():
     assert L.serialize(layer)["class_name"] == "BatchNormalization"
     for name in ("BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2"):
         assert isinstance(L.deserialize({**L.serialize(layer), "class_name": name}), L.BatchNormalization)
+
+
+def test_what_programs_take_from_modules_of_layers():
+    from millrace.layers import local, recurrent_v2
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        for rows, shape in ((1, (2, 12)), (2, (6, 4)), (3, (24, 1))):
+            made = session.run(local.make_2d(tf.constant(np.arange(24).reshape(2, 3, 4)), rows))
+            assert made.shape == shape and made.ravel().tolist() == list(range(24))
+    assert not recurrent_v2.LSTM(2).could_use_cudnn and not recurrent_v2.GRU(2).could_use_cudnn  # as in graphs of 1.15.5

@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, List, Optional
 import numpy as np
 
 from millrace.framework import dtypes, nest, numpy_cast
+from millrace.framework import dtypes as dtypes_module  # noqa: F401
 from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue
 from millrace.framework.convert import constant as _constant
 from millrace.framework.convert import convert_to_tensor
@@ -59,6 +60,7 @@ from millrace.keras.backend_tensors import (  # noqa: F401
     zeros_like,
 )
 from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
+from millrace.ops import nn_ops as nn  # noqa: F401
 from millrace.ops import variables as variables_module  # noqa: F401
 from millrace.keras.backend_settings import epsilon, floatx, image_data_format, set_epsilon, set_floatx, set_image_data_format  # noqa: F401
 from millrace.keras.backend_ctc import ctc_batch_cost, ctc_decode, ctc_label_dense_to_sparse  # noqa: F401

@@ -321,13 +321,23 @@ def _clone_functional_model(model: Any, input_tensors: Any = None, layer_fn: Any
     return Model(arranged(inputs, model._input_form or True), arranged(outputs, model._output_form or True), name=model.name)
 
 
+def _own_input(model: Any) -> List[Any]:
+    """An input like that of a model that was begun with one: neither by its first layer, nor by data."""
+    if not model.inputs or model._build_input_shape is not None or len(model.inputs) != 1 or not isinstance(model._layers[0], InputLayer):
+        return []
+    if model._stack and (isinstance(model._stack[0], Model) or getattr(model._stack[0], "batch_input_shape", None) is not None):
+        return []
+    old = model.inputs[0]
+    return [Input(batch_shape=K.int_shape(old), dtype=old.dtype.base_dtype.name, name=model._layers[0].name)]
+
+
 def _clone_sequential_model(model: Any, input_tensors: Any = None, layer_fn: Any = None) -> Any:
     if not isinstance(model, Sequential):
         raise at_user_line(ValueError("Expected `model` argument to be a `Sequential` model instance, but got: %s" % (model,)))
     clone = layer_fn or _cloned
     layers = [clone_model(layer, None, clone) if isinstance(layer, Model) else clone(layer) for layer in model._stack]
     if input_tensors is None:
-        return Sequential(layers, name=model.name)
+        return Sequential([*_own_input(model), *layers], name=model.name)
     given = listed(input_tensors)
     if len(given) != 1:
         raise at_user_line(ValueError("To clone a `Sequential` model, we expect  at most one tensor as part of `input_tensors`."))

@@ -17,7 +17,13 @@ from millrace.keras.utils import conv_utils
 from millrace.layers.convolutional import _Conv
 from millrace.layers.settings import InputSpec
 from millrace.layers.utils import conv_output_length
-from millrace.ops import array_ops, matrix_ops, sparse_ops
+from millrace.ops import array_ops, math_ops, matrix_ops, sparse_ops
+
+
+def make_2d(tensor: Any, split_dim: int) -> Any:
+    """A tensor as a matrix: its first split_dim axes are the rows, the others the columns."""
+    sizes = array_ops.shape(tensor)
+    return array_ops.reshape(tensor, array_ops.stack([math_ops.reduce_prod(sizes[:split_dim]), math_ops.reduce_prod(sizes[split_dim:])]))
 
 
 class LocallyConnected2D(_Conv):

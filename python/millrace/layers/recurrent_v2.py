@@ -29,9 +29,11 @@ class GRU(recurrent.GRU):
     """Gated recurrent units along sequences."""
 
     kind = GRUCell  # type: ignore[assignment]
+    could_use_cudnn = False  # nor may layers of a graph in TensorFlow 1.15
 
 
 class LSTM(recurrent.LSTM):
     """Long short-term memory along sequences."""
 
-    kind = LSTMCell
+    kind = LSTMCell  # type: ignore[assignment]
+    could_use_cudnn = False

@@ -183,8 +183,9 @@ def warm_start(
         name = _name_of(variable)
         if name in vocabularies and not any(variable is v for v in grouped.get(name, ())):
             grouped.setdefault(name, []).append(variable)
-    for names, what in ((vocabularies, "var_name_to_vocab_info"), (earlier, "var_name_to_prev_var_name")):
-        unknown = sorted(set(names) - set(grouped))
+    present = {_name_of(v) for v in get_collection(GraphKeys.GLOBAL_VARIABLES)} if vars_to_warm_start is None else grouped
+    for names, viable, what in ((vocabularies, grouped, "var_name_to_vocab_info"), (earlier, present, "var_name_to_prev_var_name")):
+        unknown = sorted(set(names) - set(viable))
         if unknown:
             raise at_user_line(
                 ValueError(

@@ -254,3 +254,16 @@ def test_rows_that_do_not_fit_are_refused(joined, left, right, axis, message):
     rows = [tf.ragged.constant(left), tf.ragged.constant(right)]
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         run(joined(rows, axis))
+
+
+def test_masks_and_indices_of_other_rows_are_refused():
+    matrix = tf.ragged.constant([[1, 2], [3]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="identical ragged splits"):
+        run(tf.ragged.boolean_mask(matrix, tf.ragged.constant([[True], [False, True]])))
+    with pytest.raises(ValueError, match="incompatible"):
+        tf.ragged.boolean_mask(matrix, [True])
+    with pytest.raises(ValueError, match="Dimensions 2 and 1 are not compatible"):
+        tf.batch_gather(matrix, tf.ragged.constant([[0]]))
+    mask = tf.placeholder_with_default([True], [None])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="mask and data differ"):
+        run(tf.ragged.boolean_mask(matrix, mask))

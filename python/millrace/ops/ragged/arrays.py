@@ -76,7 +76,7 @@ def _concat(parts: List[Any], axis: int, fit: bool = False) -> Any:
         side = gather(below, order)
         return RaggedTensor._of(side.values, array_ops.strided_slice(side.row_splits, [0], [0], [count], end_mask=1))
     first = parts[0].row_splits
-    same = [check_ops.assert_equal(p.row_splits, first, message="Inputs must have identical ragged splits.") for p in parts[1:] if p.row_splits is not first]
+    same = [check_ops.assert_equal(p.row_splits, first, message="Inputs must have identical ragged splits") for p in parts[1:] if p.row_splits is not first]
     with control_dependencies(same):
         first = array_ops.identity(first)
     return RaggedTensor._of(_concat([p.values for p in parts], axis - 1), first)
@@ -198,12 +198,19 @@ def boolean_mask(data: Any, mask: Any, name: Optional[str] = None) -> Any:
             raise at_user_line(ValueError("mask cannot be scalar."))
         if not isinstance(mask, RaggedTensor) and ndims == 1:
             if isinstance(data, RaggedTensor):
-                return gather(data, array_ops.squeeze(array_ops.where(mask), [1]))
+                data.shape[:1].assert_is_compatible_with(mask.get_shape())
+                fits = check_ops.assert_equal(
+                    array_ops.shape(mask, out_type=data.row_splits.dtype.base_dtype)[0], data.nrows(), message="mask and data differ."
+                )
+                with control_dependencies([fits]):
+                    return gather(data, array_ops.squeeze(array_ops.where(mask), [1]))
             return array_ops.boolean_mask(data, mask)
         if not isinstance(mask, RaggedTensor):
             mask = conversions.from_tensor(mask, None, None, ndims - 1, None, data.row_splits.dtype if isinstance(data, RaggedTensor) else dtypes.int64)
         data = conversions.as_ragged(data, mask.ragged_rank)
-        inner = boolean_mask(data.values, mask.values)
+        cuts = [math_ops.cast(r.row_splits, dtypes.int64) for r in (data, mask)]
+        with control_dependencies([check_ops.assert_equal(*cuts, message="Inputs must have identical ragged splits")]):
+            inner = boolean_mask(data.values, mask.values)
         kept = mask.values
         if isinstance(kept, RaggedTensor) or kept.shape.ndims != 1:  # rows stay, elements within them go
             return mask.with_values(inner)

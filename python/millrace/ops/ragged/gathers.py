@@ -104,7 +104,9 @@ def _of_batch(params: Any, indices: Any) -> Any:
             if params.get_shape().ndims is not None and params.get_shape().ndims < 2:
                 raise at_user_line(mismatch)
             params = conversions.from_tensor(params, None, None, 1, None, indices.row_splits.dtype.base_dtype)
-        starts = array_ops.gather(params.row_starts(), indices.value_rowids())
+        params.shape[0].assert_is_compatible_with(indices.shape[0])
+        with control_dependencies([check_ops.assert_equal(params.nrows(), indices.nrows(), message=str(mismatch))]):
+            starts = array_ops.gather(params.row_starts(), indices.value_rowids())
         return indices.with_values(_rows(params.values, math_ops.cast(indices.values, starts.dtype) + starts))
     if ndims == 1:
         return _rows(params, indices)

@@ -139,6 +139,28 @@ def test_variables_that_are_no_resources_are_refused():
             tf.data.Dataset.range(3).map(count)
 
 
+def test_files_are_written_and_data_sets_are_read(counter, tmp_path):
+    variable, session = counter
+    name = str(tmp_path / "records")
+
+    def count(x):
+        variable.assign_add(1)
+        return x
+
+    def write(key, window):
+        del key
+        tf.data.experimental.TFRecordWriter(name).write(window.map(lambda x: tf.as_string(x)))
+        window.map(count).reduce(tf.constant(0, tf.int64), lambda a, b: a + b)
+        tf.data.experimental.get_single_element(window.take(1).map(count))
+        return tf.data.Dataset.from_tensors(name)
+
+    window = tf.data.Dataset.range(3).apply(tf.data.experimental.group_by_window(lambda x: x * 0, write, 9))
+    iterator = window.make_initializable_iterator()
+    session.run(iterator.initializer)
+    assert session.run(iterator.get_next()) == name.encode() and session.run(variable) == 4
+    assert list(tf.python_io.tf_record_iterator(name)) == [b"0", b"1", b"2"]
+
+
 def test_tables_made_in_functions_are_told_of():
     def look(x):
         tf.contrib.lookup.HashTable(tf.contrib.lookup.KeyValueTensorInitializer(["a"], [1.0]), 0.0)

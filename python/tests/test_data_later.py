@@ -103,7 +103,7 @@ def test_rows_of_a_database(session, tmp_path):
     with pytest.raises(tf.errors.OpError, match="gives 1 columns, output_types has 3"):
         session.run(following)
     session.run(iterator.initializer, {query: "delete from t"})
-    with pytest.raises(tf.errors.OpError, match="readonly"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="readonly"):
         session.run(following)
 
 

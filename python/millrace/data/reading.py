@@ -33,8 +33,12 @@ def _rows(driver: bytes, source: bytes, query: bytes) -> Values[Any]:
     if driver != b"sqlite":
         raise ValueError("The database type, %r, is not supported by SqlDataset. The set of supported databases is: {'sqlite'}." % driver.decode())
     with sqlite3.connect("file:%s?mode=ro" % source.decode(), uri=True, check_same_thread=False) as connection:
-        for row in connection.execute(query.decode()):
-            yield row
+        try:
+            yield from connection.execute(query.decode())
+        except sqlite3.OperationalError as error:
+            if "readonly" in str(error):  # it would have written, and gives no rows
+                raise ValueError("The query %r: %s" % (query.decode(), error)) from error
+            raise
 
 
 class SqlDataset(Dataset):

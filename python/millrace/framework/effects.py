@@ -15,7 +15,8 @@ from millrace.framework.graph_elements import Operation, Tensor
 # Stateful ops that do nothing that anyone could see later: numbers are drawn, values read and handles made where they are needed.
 _WITHOUT_EFFECT = re.compile(
     "Random|Multinomial|ParameterizedTruncatedNormal|TruncatedNormal|Placeholder|ReadVariableOp|ResourceGather|VariableShape|VarIsInitializedOp"
-    "|LookupTableFind|LookupTableSize|LookupTableExport|TensorArray|Stack|.*Handle(Op)?$|(Mutable)?(Dense)?HashTable|Variable|Iterator|.*Dataset"
+    "|LookupTableFind|LookupTableSize|LookupTableExport|TensorArray|Stack|.*Handle(Op)?$|(Mutable)?(Dense)?HashTable|Variable|Iterator"
+    r"|(?!Reduce).*Dataset(V\d+)?$|DatasetToGraph|DatasetFromGraph|(Experimental)?DatasetCardinality"
 )
 _GATES = ("Switch", "RefSwitch", "Enter", "RefEnter")  # the ways into branches and loops
 _EXITS = ("Exit", "RefExit")  # the ways out of loops

@@ -284,6 +284,14 @@ class ParameterServerStrategy(_OfTasks):
         self._begin(cluster_resolver)
 
 
+class TPUStrategy(Strategy):
+    """A replica on each core of a TPU. There are none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        del args, kwargs  # of whatever TPU
+        raise at_user_line(NotImplementedError("TPUStrategy is not provided: there are no TPUs. Use tf.distribute.OneDeviceStrategy."))
+
+
 class ReplicaContext:
     """What a replica knows of itself."""
 
@@ -311,8 +319,13 @@ class ReplicaContext:
 
 _merging = False
 _chosen: Any = None  # the scope of experimental_set_strategy
-_strategy = Strategy()
+_default = _strategy = Strategy()
 _replica = ReplicaContext(_strategy)
+
+
+def _get_default_strategy() -> Strategy:
+    """The one of programs that choose none."""
+    return _default
 
 
 def get_strategy() -> Strategy:

@@ -383,3 +383,45 @@ def test_stacked_cells_of_keras_in_dynamic_rnn():
         made, last = session.run([outputs, state])
     np.testing.assert_allclose(made[:, :, 0], [[0.02926798, 0.04750596, 0.05978758], [0.03165165, 0.05311732, 0.06866366]], rtol=1e-5)
     np.testing.assert_allclose(last[0][1], [[0.17292255, 0.17292255], [0.32267717, 0.32267717]], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "cells, outputs, names_of",
+    [
+        (
+            lambda rnn_cell: rnn_cell.GRUCell(2),
+            [[0.03435] * 2, [0.0994] * 2],
+            ["gru_cell/%s/%s" % (g, w) for g in ("gates", "candidate") for w in ("kernel", "bias")],
+        ),
+        (lambda rnn_cell: rnn_cell.BasicRNNCell(2), [[0.10005] * 2, [0.24368] * 2], ["basic_rnn_cell/kernel", "basic_rnn_cell/bias"]),
+        (
+            lambda rnn_cell: rnn_cell.MultiRNNCell([rnn_cell.GRUCell(2), rnn_cell.BasicRNNCell(1)]),
+            [[0.00718], [0.02124]],
+            ["cell_0/gru_cell/%s/%s" % (g, w) for g in ("gates", "candidate") for w in ("kernel", "bias")]
+            + ["cell_1/basic_rnn_cell/kernel", "cell_1/basic_rnn_cell/bias"],
+        ),
+        (
+            lambda rnn_cell: [rnn_cell.GRUCell(2), rnn_cell.BasicRNNCell(1)],
+            [[0.00718], [0.02124]],
+            ["gru_cell/%s/%s" % (g, w) for g in ("gates", "candidate") for w in ("kernel", "bias")] + ["basic_rnn_cell/kernel", "basic_rnn_cell/bias"],
+        ),
+    ],
+)
+def test_cells_of_tf_nn_in_layers_of_keras(cells, outputs, names_of):
+    inputs = tf.constant(np.arange(12).reshape(2, 3, 2) / 10, tf.float32)
+    with tf.variable_scope("v", initializer=tf.constant_initializer(0.1)):
+        layer = tf.keras.layers.RNN(cells(tf.nn.rnn_cell))
+        made = layer(inputs)
+    assert [v.name for v in layer.trainable_weights] == ["v/%s:0" % n for n in names_of]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(session.run(made), outputs, atol=1e-5)
+
+
+def test_names_of_variables_of_cells_of_keras():
+    inputs = tf.ones([2, 3, 4])
+    tf.nn.dynamic_rnn(tf.keras.layers.SimpleRNNCell(5), inputs, dtype=tf.float32, scope="dynamic")
+    tf.nn.static_rnn(tf.keras.layers.GRUCell(5), tf.unstack(inputs, axis=1), dtype=tf.float32, scope="static")
+    weights = ("kernel", "recurrent_kernel", "bias")
+    wanted = ["%s/%s" % (cell, w) for cell in ("dynamic/while/simple_rnn_cell", "static/gru_cell") for w in weights]
+    assert [v.op.name for v in tf.global_variables()] == wanted

@@ -137,9 +137,10 @@ class _Cell(SettingsLayer):
 
     def __call__(self, inputs: Any, states: Any = None, *args: Any, **kwargs: Any) -> Any:
         """(output, new states)."""
-        if not self.built:
-            self.build(inputs.get_shape())
-        return self.call(inputs, listed(states), *args, **kwargs)
+        with self._around_call():
+            if not self.built:
+                self.build(inputs.get_shape())
+            return self.call(inputs, listed(states), *args, **kwargs)
 
     def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None) -> Any:
         """Zeros: a tensor, or a list where there are several states."""
@@ -309,6 +310,19 @@ def _is_nested(size: Any) -> bool:
     return hasattr(size, "_fields") or isinstance(size, (list, tuple)) and any(isinstance(part, (list, tuple)) for part in size)
 
 
+def _computing(cell: Any) -> Any:
+    """What a step calls, with states one after the other or in the structure of state_size. Cells of tf.nn find their variables in their scope, and take
+    and give a single state as it is."""
+    if not hasattr(cell, "prepared"):
+        return cell.call
+    compute = cell.call if hasattr(cell, "_cells") else cell
+
+    def step(inputs: Any, states: Any, **kwargs: Any) -> Any:
+        return compute(inputs, nest.pack_sequence_as(cell.state_size, nest.flatten(states)), **kwargs)
+
+    return step
+
+
 def _sizes(size: Any) -> List[Any]:
     """The sizes of a state or output beside the batch: a number is one, a shape has any number."""
     return size.as_list() if isinstance(size, TensorShape) else [size]
@@ -364,8 +378,8 @@ class StackedRNNCells(SettingsLayer):
             before[id(cell)], rest = rest[:count], rest[count:]
         after: Dict[int, Any] = {}
         for cell in self.cells:
-            inputs, new = cell.call(inputs, before[id(cell)], **({"constants": constants} if constants and has_arg(cell.call, "constants") else {}))
-            after[id(cell)] = listed(new)
+            inputs, new = _computing(cell)(inputs, before[id(cell)], **({"constants": constants} if constants and has_arg(cell.call, "constants") else {}))
+            after[id(cell)] = nest.flatten(new)
         made = [s for cell in self._ordered() for s in after[id(cell)]]
         return inputs, nest.pack_sequence_as(self.state_size, made) if nested else made
 
@@ -551,10 +565,11 @@ class RNN(SettingsLayer):
 
         size = self.cell.state_size
         nested = not isinstance(self.cell, StackedRNNCells) and _is_nested(size)
+        compute = _computing(self.cell)
 
         def step(now: Any, states: Any) -> Any:
             before = list(states)[: len(_states(size))]
-            output, after = self.cell.call(now, nest.pack_sequence_as(size, before) if nested else before, **taken)
+            output, after = compute(now, nest.pack_sequence_as(size, before) if nested else before, **taken)
             return output, nest.flatten(after)
 
         return step, x, None

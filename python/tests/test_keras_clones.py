@@ -153,3 +153,14 @@ def test_the_input_of_a_row_is_copied():
     assert [type(layer) for layer in copy._layers] == [L.InputLayer, L.Dense, L.BatchNormalization]
     assert copy.input_shape == (None, 3) and copy.output_shape == (None, 2) and len(copy.get_updates_for(copy.inputs)) == 2
     assert [w.shape.as_list() for w in copy.weights] == [w.shape.as_list() for w in row.weights]
+
+
+def test_a_row_without_input_has_no_weights_yet():
+    row = tf.keras.Sequential([L.Dense(2)])
+    for name in ("weights", "trainable_weights", "non_trainable_weights", "trainable_variables", "variables"):
+        with pytest.raises(ValueError, match="Weights for model .* have not yet been created"):
+            getattr(row, name)
+    with pytest.raises(ValueError, match="has not yet been built"):
+        row.summary()
+    row.build((None, 3))
+    assert len(row.trainable_weights) == 2 and row.non_trainable_weights == []

@@ -325,3 +325,9 @@ def test_what_programs_take_from_modules_of_layers():
             made = session.run(local.make_2d(tf.constant(np.arange(24).reshape(2, 3, 4)), rows))
             assert made.shape == shape and made.ravel().tolist() == list(range(24))
     assert not recurrent_v2.LSTM(2).could_use_cudnn and not recurrent_v2.GRU(2).could_use_cudnn  # as in graphs of 1.15.5
+
+
+def test_the_mask_of_a_dense_local_kernel():
+    layer = L.LocallyConnected1D(2, 2, implementation=2)
+    layer(tf.zeros([1, 3, 1]))
+    assert layer.kernel_mask[:, 0, :, 0].tolist() == [[1, 0], [1, 1], [0, 1]]

@@ -97,7 +97,7 @@ class LocallyConnected2D(_Conv):
             shape = [*self._joined(sizes, channels), *self._joined(self._out, self.filters)]
             seen = conv_utils.conv_kernel_mask(tuple(sizes), self.kernel_size, self.strides, self.padding)
             channel_axes = (0, self.rank + 1) if self._first else (self.rank, 2 * self.rank + 1)
-            self._mask = np.expand_dims(seen, channel_axes)
+            self.kernel_mask = np.expand_dims(seen, channel_axes)  # where inputs and outputs meet
         elif self.implementation == 3:
             pairs = conv_utils.conv_kernel_idxs(tuple(sizes), self.kernel_size, self.strides, self.padding, channels, self.filters, self.data_format)
             self._places = np.asarray(sorted(pairs), np.int64)  # of an element of the output and one of the input
@@ -122,7 +122,7 @@ class LocallyConnected2D(_Conv):
 
     def _by_dense(self, flat: Any) -> Any:
         kernel = convert_to_tensor(self.kernel)
-        return matrix_ops.matmul(flat, array_ops.reshape(kernel * self._mask.astype(kernel.dtype.as_numpy_dtype), [flat.get_shape()[1].value, -1]))
+        return matrix_ops.matmul(flat, array_ops.reshape(kernel * self.kernel_mask.astype(kernel.dtype.as_numpy_dtype), [flat.get_shape()[1].value, -1]))
 
     def _by_sparse(self, flat: Any) -> Any:
         matrix = SparseTensor(self._places, convert_to_tensor(self.kernel), self._full)

@@ -398,17 +398,24 @@ class Network(Layer):
     @property
     def trainable_weights(self) -> List[Any]:
         """The variables that are trained, layer by layer."""
+        self._check_weights()
         return [*self._of_parts("trainable_weights"), *self._own(True)] if self.trainable else []
 
     @property
     def non_trainable_weights(self) -> List[Any]:
         """The other variables, layer by layer."""
+        self._check_weights()
         others = [*self._of_parts("non_trainable_weights"), *self._own(False)]
         return others if self.trainable else [*self._of_parts("trainable_weights"), *self._own(True), *others]
 
     @property
     def weights(self) -> List[Any]:
         """All, layer by layer."""
+        self._check_weights()
+        return [*self._of_parts("weights"), *self._own(True), *self._own(False)]
+
+    def _check_weights(self) -> None:
+        """ValueError where a class makes its variables in `build`, and that has not been called."""
         if "build" in type(self).__dict__ and not self.built:
             raise at_user_line(
                 ValueError(
@@ -416,7 +423,6 @@ class Network(Layer):
                     "is called with an `input_shape`." % self.name
                 )
             )
-        return [*self._of_parts("weights"), *self._own(True), *self._own(False)]
 
     @property
     def stateful(self) -> bool:  # type: ignore[override]

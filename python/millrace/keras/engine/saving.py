@@ -267,7 +267,9 @@ class SavedWeights:
         return bool(self.layers) or "build" in vars(type(self))
 
     def _has_weights(self: Any) -> bool:
-        return bool(self.built or self.trainable_weights or self.non_trainable_weights)
+        if self.built or "build" in vars(type(self)):
+            return bool(self.built)
+        return bool(self.trainable_weights or self.non_trainable_weights)
 
     def _restore_new_variables(self: Any) -> None:
         """Gives variables that were made since load_weights what the checkpoint has for them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, List, Optional
 
+from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 
 
@@ -28,7 +29,14 @@ def _is_chain(model: Any) -> bool:
 
 
 def print_summary(model: Any, line_length: Optional[int] = None, positions: Any = None, print_fn: Any = None) -> None:
-    """Prints the layers of a model: name and class, shape, parameters; what feeds them where that is not the layer before."""
+    """Prints the layers of a model: name and class, shape, parameters; what feeds them where that is not the layer before. ValueError before it is built."""
+    if not model.built:
+        raise at_user_line(
+            ValueError(
+                "This model has not yet been built. Build the model first by calling `build()` or calling `fit()` with some data, or specify an "
+                "`input_shape` argument in the first layer(s) for automatic build."
+            )
+        )
     show, chain = print_fn or print, _is_chain(model)
     width = line_length or (65 if chain else 98)
     places = list(positions or ([0.45, 0.85, 1.0] if chain else [0.33, 0.55, 0.67, 1.0]))

@@ -331,3 +331,7 @@ def test_the_mask_of_a_dense_local_kernel():
     layer = L.LocallyConnected1D(2, 2, implementation=2)
     layer(tf.zeros([1, 3, 1]))
     assert layer.kernel_mask[:, 0, :, 0].tolist() == [[1, 0], [1, 1], [0, 1]]
+
+
+def test_shapes_of_arrays():
+    assert tf.keras.backend.int_shape(np.ones([2, 3])) == (2, 3) and tf.keras.backend.int_shape(tf.placeholder(tf.float32, [None, 3])) == (None, 3)

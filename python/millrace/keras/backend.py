@@ -372,7 +372,9 @@ def variable(value: Any, dtype: Any = None, name: Optional[str] = None, constrai
 
 
 def int_shape(x: Any) -> Any:
-    """The shape as a tuple, with None for what is not known."""
+    """The shape as a tuple, with None for what is not known; of an array, too."""
+    if isinstance(x, np.ndarray):
+        return x.shape
     shape = x.get_shape()
     return None if shape.ndims is None else tuple(shape.as_list())
 

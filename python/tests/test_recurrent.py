@@ -425,3 +425,44 @@ def test_names_of_variables_of_cells_of_keras():
     weights = ("kernel", "recurrent_kernel", "bias")
     wanted = ["%s/%s" % (cell, w) for cell in ("dynamic/while/simple_rnn_cell", "static/gru_cell") for w in weights]
     assert [v.op.name for v in tf.global_variables()] == wanted
+
+
+def test_outputs_of_several_parts_while_states_are_saved():
+    class Both(tf.nn.rnn_cell.RNNCell):
+        state_size, output_size = 2, (2, 2)
+
+        def call(self, inputs, state):
+            return (inputs, state), inputs + state
+
+    class Saver:
+        saved = None
+
+        def state(self, name):
+            return tf.constant([[1.0, 2.0]])
+
+        def save_state(self, name, value):
+            Saver.saved = value
+            return tf.identity(value)
+
+    inputs = [tf.constant([[10.0, 20.0]]), tf.constant([[30.0, 40.0]])]
+    outputs, last = tf.nn.static_state_saving_rnn(Both(), inputs, Saver(), "s")
+    assert [[part.shape.as_list() for part in output] for output in outputs] == [[[1, 2], [1, 2]]] * 2
+    with tf.Session() as session:
+        made, state = session.run([outputs[-1], last])
+    assert [part.tolist() for part in made] == [[[30, 40]], [[11, 22]]] and state.tolist() == [[41, 62]] and Saver.saved is last
+
+
+def test_inputs_of_several_parts_in_both_directions():
+    class Both(tf.nn.rnn_cell.RNNCell):
+        state_size, output_size = 2, (2, 2)
+
+        def call(self, inputs, state):
+            return (inputs[0] + state, inputs[1]), inputs[0] + state + inputs[1]
+
+    steps = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
+    inputs = [(tf.constant(x), tf.constant(10 * x)) for x in steps]
+    outputs, _, _ = tf.nn.static_bidirectional_rnn(Both(), Both(), inputs, dtype=tf.float32, sequence_length=[2, 3])
+    with tf.Session() as session:
+        made = np.array(session.run(outputs))
+    assert made[:, 0].tolist() == [[[0, 1, 44, 56], [2, 3, 178, 201]], [[4, 16, 4, 5], [28, 40, 116, 128]], [[0, 0, 0, 0], [98, 121, 10, 11]]]
+    assert made[:, 1, :, 2:].tolist() == [[[0, 10], [20, 30]], [[40, 50], [60, 70]], [[0, 0], [100, 110]]]

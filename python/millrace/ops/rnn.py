@@ -121,7 +121,7 @@ def static_state_saving_rnn(cell: Any, inputs: Any, state_saver: Any, state_name
     state = nest.pack_sequence_as(state_name if nest.is_sequence(state_name) else cell.state_size, [state_saver.state(n) for n in names])
     outputs, last = static_rnn(cell, inputs, state, sequence_length=sequence_length, scope=scope)
     saves = [state_saver.save_state(n, s) for n, s in zip(names, nest.flatten(last))]
-    outputs[-1] = control_flow_ops.with_dependencies(saves, outputs[-1])
+    outputs[-1] = nest.map_structure(lambda output: control_flow_ops.with_dependencies(saves, output), outputs[-1])
     return outputs, last
 
 
@@ -131,9 +131,11 @@ state_saving_rnn = static_state_saving_rnn
 def _reversed(inputs: List[Any], lengths: Any) -> List[Any]:
     if lengths is None:
         return list(reversed(inputs))
-    joined = array_ops.stack(inputs)
-    turned = gen_ops.reverse_sequence(joined, lengths, 0, batch_dim=1)
-    return array_ops.unstack(turned, len(inputs))
+    parts = []
+    for steps in zip(*map(nest.flatten, inputs)):  # of a part of the inputs
+        turned = gen_ops.reverse_sequence(array_ops.stack(steps), lengths, 0, batch_dim=1)
+        parts.append(array_ops.unstack(turned, len(inputs)))
+    return [nest.pack_sequence_as(x, list(step)) for x, step in zip(inputs, zip(*parts))]
 
 
 def static_bidirectional_rnn(
@@ -153,7 +155,8 @@ def static_bidirectional_rnn(
         with variable_scope("bw") as bw:
             turned, state_bw = static_rnn(cell_bw, _reversed(list(inputs), sequence_length), initial_state_bw, dtype, sequence_length, bw)
     outputs_bw = _reversed(turned, sequence_length)
-    return [array_ops.concat([f, b], 1) for f, b in zip(outputs_fw, outputs_bw)], state_fw, state_bw
+    joined = [nest.map_structure(lambda f, b: array_ops.concat([f, b], 1), *both) for both in zip(outputs_fw, outputs_bw)]
+    return joined, state_fw, state_bw
 
 
 bidirectional_rnn = static_bidirectional_rnn

@@ -142,10 +142,28 @@ class Setter {
       }
       for (const std::vector<int64_t>& s : shapes) dims.push_back(s.data());
       Api().SetAttrShapeList(desc_, name, dims.data(), ranks.data(), size);
+    } else if (a.kind == 'u') {
+      std::string functions;
+      for (int i = 0; i < size; ++i) functions += Field(9, Field(1, Text(a, at(i))));  // each a NameAttrList
+      const std::string bytes = Field(1, functions);                                   // the list of an AttrValue
+      CallStatus status;
+      Api().SetAttrValueProto(desc_, name, bytes.data(), bytes.size(), status);
+      return status.RaiseBuildError();
     } else {
       BadAttr(a, "a kind of list that can be given", value);
     }
   }
+
+  // A field of bytes of a message.
+  static std::string Field(int number, const std::string& content) {
+    std::string field(1, static_cast<char>(number << 3 | 2));
+    for (size_t n = content.size();; n >>= 7) {
+      field.push_back(static_cast<char>((n & 0x7f) | (n > 0x7f ? 0x80 : 0)));
+      if (n <= 0x7f) break;
+    }
+    return field + content;
+  }
+
   TF_OperationDescription* desc_;
   const std::string& op_;
 };

@@ -47,7 +47,7 @@ _WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 ExperimentalRandomDat
     MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle SerializeIterator
     ShuffleDatasetV2 SparseTensorSliceDataset"""
 # Data sets that have another name with "Experimental" before it, and those whose other name stands above.
-_OF_TWO_NAMES = """AssertNext BytesProducedStats CSV SetStatsAggregator ChooseFastest DenseToSparseBatch GroupByReducer LMDB LatencyStats MapAndBatch
+_OF_TWO_NAMES = """AssertNext AutoShard Rebatch BytesProducedStats CSV SetStatsAggregator ChooseFastest DenseToSparseBatch GroupByReducer LMDB LatencyStats MapAndBatch
     MatchingFiles MaxIntraOpParallelism NonSerializable ParallelInterleave PrivateThreadPool Sleep SlidingWindow
     Sql ThreadPool Unbatch"""
 _OF_A_SECOND_NAME = """DirectedInterleave GroupByWindow IgnoreErrors Map Scan TakeWhile Unique"""
@@ -134,10 +134,10 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("RaggedTensorToVariant RaggedTensorFromVariant".split(), "variants: python/tests/test_data_components.py"),
     **{
         before + name: _PIPELINE_OPS
-        for name in "ThreadPoolHandle StatsAggregatorHandle StatsAggregatorSummary DatasetToTFRecord IteratorGetDevice".split()
+        for name in "ThreadPoolHandle StatsAggregatorHandle StatsAggregatorSummary DatasetToTFRecord DatasetCardinality IteratorGetDevice".split()
         for before in ("", "Experimental")
     },
-    **dict.fromkeys("SamplingDataset SnapshotDataset DatasetFromGraph".split(), _PIPELINE_OPS),
+    **dict.fromkeys("SamplingDataset SnapshotDataset ChooseFastestBranchDataset DatasetFromGraph".split(), _PIPELINE_OPS),
     **dict.fromkeys(_RECURRENT.split(), _CELLS),
     **dict.fromkeys("DecodeWav EncodeWav AudioSpectrogram Mfcc".split(), _SOUNDS),
     **dict.fromkeys(_QUEUE_OPS, _QUEUES),

@@ -73,6 +73,14 @@ def _made_of(variant: Tensor) -> List[Any]:
     return found
 
 
+def _holds(variant: Tensor, op_type: str) -> bool:
+    """Whether an operation of that type is among those that a data set is made by."""
+    found = [variant.op]
+    for operation in found:
+        found += [t.op for t in operation.inputs if t.dtype == dtypes.variant and t.op not in found]
+    return any(operation.type == op_type for operation in found)
+
+
 class Dataset:
     """A sequence of elements, each a tensor or a structure of tensors. Elements are made when an iterator asks for them."""
 
@@ -221,7 +229,7 @@ class Dataset:
 
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator that needs no initialization. The data set must need no state: neither placeholders nor variables."""
-        name = factory(self._variant)
+        name = factory(self._asserted())
         with control_dependencies(None):
             handle = gen_ops.one_shot_iterator(name, *self._spec)
         return Iterator(handle, None, self._element_spec)
@@ -230,7 +238,23 @@ class Dataset:
         """An iterator whose initializer has to run first."""
         with control_dependencies(None):
             handle = gen_ops.iterator_v2(shared_name or "", "", *self._spec)
-        return Iterator(handle, gen_ops.make_iterator(self._variant, handle), self._element_spec)
+        return Iterator(handle, gen_ops.make_iterator(self._asserted(), handle), self._element_spec)
+
+    def _asserted(self) -> Tensor:
+        """The variant; where something is asserted of the data set (assert_next), under the OptimizeDataset and the ModelDataset that its
+        options ask for."""
+        if not _holds(self._variant, "AssertNextDataset"):
+            return self._variant
+        options, made = self.options(), self._variant
+        optimizations = options.experimental_optimization
+        names = [name for name, value in optimizations._given.items() if value is True and name not in ("apply_default_optimizations", "autotune")]
+        names += ["map_vectorization"] if optimizations.map_vectorization.enabled else []
+        names += ["latency_all_edges"] if options.experimental_stats.latency_all_edges else []
+        if optimizations.apply_default_optimizations is not False:
+            names += ["map_and_batch_fusion", "noop_elimination", "shuffle_and_repeat_fusion"]
+        if optimizations.autotune is not False:
+            made = gen_ops.model_dataset(made, output_types=self._spec[0], output_shapes=self._spec[1])
+        return gen_ops.optimize_dataset(made, convert_to_tensor(names, dtypes.string), *self._spec) if names else made
 
     # ---- sequences ----
 

@@ -31,8 +31,6 @@ def _or(value: Any, default: Any) -> Any:
 
 def _records(filenames: Any, num_parallel_reads: Any, read: Callable[[Tensor], Tensor]) -> Tensor:
     """The data set of the records that `read` finds in files, one file after the other; with num_parallel_reads of so many files in turns."""
-    if num_parallel_reads is None and not isinstance(filenames, Dataset):
-        return read(_names(filenames))
     files = filenames if isinstance(filenames, Dataset) else Dataset.from_tensor_slices(array_ops.reshape(_names(filenames), [-1]))
     if num_parallel_reads is None:
         return files.flat_map(lambda name: _Records(read(name)))._variant
@@ -54,6 +52,13 @@ class TFRecordDataset(_Records):
             return gen_ops.tf_record_dataset(names, _or(compression_type, ""), _int64(_or(buffer_size, 0)))
 
         super().__init__(_records(filenames, num_parallel_reads, read))
+
+
+class _TFRecordDataset(_Records):
+    """The records of record files, which one operation reads one after the other."""
+
+    def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None) -> None:
+        super().__init__(gen_ops.tf_record_dataset(_names(filenames), _or(compression_type, ""), _int64(_or(buffer_size, 0))))
 
 
 class TextLineDataset(_Records):

@@ -75,7 +75,8 @@ def override_threadpool(dataset: Dataset, thread_pool: Any) -> Dataset:
 
 
 def assert_next(transformations: Any) -> _Transformation:
-    """The data set: no pipeline is rewritten, so there is nothing to assert of it."""
+    """The data set. InvalidArgumentError, when an iterator begins, unless the data sets over it are so called; not where its options, or
+    `optimize`, want it rewritten, which is not done."""
     names = np.asarray(transformations, object)
     return lambda dataset: dataset._same(gen_ops.assert_next_dataset(dataset._variant, convert_to_tensor(names, dtypes.string), *dataset._spec))
 

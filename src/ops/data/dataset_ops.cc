@@ -194,10 +194,14 @@ void AddSequences(const Declarer& add) {
       "The elements whose last component, a bool, is true, without that component.");
   add.Over("OptimizeDataset", ", optimizations:str", "The input. Pipelines are not rewritten.", "",
            absl::StrCat(kOut, "; +optimization_configs:list(string)=[]"));
-  add.Over("SnapshotDataset", ", path:str", "The input. Nothing is written to `path`, and nothing is read.",
-           "compression:string=\"\"; reader_path_prefix:string=\"\"; writer_path_prefix:string=\"\"; "
-           "shard_size_bytes:int=10737418240; pending_snapshot_expiry_seconds:int=86400; num_reader_threads:int=1; "
-           "reader_buffer_size:int=1; num_writer_threads:int=1; writer_buffer_size:int=1");
+  add.Over(
+      "SnapshotDataset", ", path:str",
+      "The input, whose elements are written to files under `path` while they are read for the first time, and read "
+      "there afterwards; as they are made, while another iterator writes. What is the same input, its graph says. "
+      "Numbers of threads and buffers are ignored.",
+      "compression:string=\"\"; reader_path_prefix:string=\"\"; writer_path_prefix:string=\"\"; "
+      "shard_size_bytes:int=10737418240; pending_snapshot_expiry_seconds:int=86400; num_reader_threads:int=1; "
+      "reader_buffer_size:int=1; num_writer_threads:int=1; writer_buffer_size:int=1");
   add.Over("ModelDataset", "", "The input. Pipelines are not tuned.", "+algorithm:int=0; +cpu_budget:int=0");
   add(absl::StrCat("ZipDataset(input_datasets:N*var) -> (handle:var) | ", kOut, "; N:int>=1"),
       "Elements of several data sets side by side, as many as the shortest has.");

@@ -47,7 +47,7 @@ void AddStateful(const Declarer& add) {
                      "The elements before the first of which `predicate` says false.", "",
                      absl::StrCat("predicate:func; Targuments:list(type)>=0; ", kOut));
   add.OverByTwoNames(
-      "UniqueDataset", "", "The elements, scalars of int32, int64 or string, that have not been before.");
+      "UniqueDataset", "", "The elements, tensors of int32, int64 or string, that have not been before.");
   add.OverByTwoNames(
       "IgnoreErrorsDataset", "", "The elements, without those that cannot be made.", "+log_warning:bool=false");
   add.ByTwoNames(
@@ -86,6 +86,11 @@ void AddGroups(const Declarer& add) {
 void AddRows(const Declarer& add) {
   add.OverByTwoNames("UnbatchDataset", "", "The rows of the elements, whose components have as many rows each.");
   add.OverByTwoNames(
+      "RebatchDataset", ", num_replicas:i64",
+      "Each element as num_replicas elements with as many rows each, of which the last may have fewer, or "
+      "none. use_fallback is ignored.",
+      "", absl::StrCat(kOut, "; +use_fallback:bool=true"));
+  add.OverByTwoNames(
       "SlidingWindowDataset", ", window_size:i64, window_shift:i64, window_stride:i64",
       "Batches of window_size elements each, window_stride apart, that begin window_shift elements after one another.");
   add.ByTwoNames(
@@ -123,8 +128,8 @@ void AddParallel(const Declarer& add) {
 void AddHints(const Declarer& add) {
   add.ByTwoNames(
       absl::StrCat("AssertNextDataset(input_dataset:var, transformations:str) -> (handle:var) | ", kOut),
-      "The input. In TensorFlow it says what rewriting makes of the pipeline behind it; none is rewritten here, so "
-      "`transformations` is not looked at.",
+      "The input. InvalidArgument, when an iterator begins, unless the names of the data sets over it begin with "
+      "`transformations`; not under an OptimizeDataset of which rewriting is wanted, since none is done here.",
       VectorBesideShape);
   add.OverByTwoNames("NonSerializableDataset", "", "The input. Iterators over it are saved like others.");
   add.OverByTwoNames("MaxIntraOpParallelismDataset", ", max_intra_op_parallelism:i64",
@@ -140,7 +145,16 @@ void AddHints(const Declarer& add) {
   add.ByTwoNames(
       absl::StrCat(
           "ChooseFastestDataset(input_datasets:N*var) -> (handle:var) | N:int>=2; num_experiments:int; ", kOut),
-      "One of several data sets of the same elements: the first. `num_experiments` is ignored.");
+      "One of several data sets of the same elements: the first. InvalidArgument where types, shapes or numbers of "
+      "elements, as far as these are known, are not the same. `num_experiments` is ignored.");
+  add(absl::StrCat("ChooseFastestBranchDataset(input_dataset:var, ratio_numerator:i64, ratio_denominator:i64, "
+                   "other_arguments:[Targuments]) -> (handle:var) | Targuments:list(type)>=0; "
+                   "num_elements_per_branch:int>=1; branches:list(func)>=1; other_arguments_lengths:list(int)>=1; ",
+                   kOut),
+      "What one of several functions makes of the input, a data set that each makes the same elements of: "
+      "ratio_numerator "
+      "elements become ratio_denominator. Each makes num_elements_per_branch elements while time is taken, the fastest "
+      "the rest. They may read what they are given once.");
   add.OverByTwoNames("SleepDataset", ", sleep_microseconds:i64", "The elements, before each of which time passes.");
 }
 
@@ -182,6 +196,16 @@ void AddFiles(const Declarer& add) {
         ScalarsShape)
         .Traits({OpTrait::kWaits});
   }
+  for (const char* op : {"AutoShardDataset", "ExperimentalAutoShardDataset"}) {
+    add(absl::StrCat(op, "(input_dataset:var, num_workers:i64, index:i64) -> (handle:var) | ", kOut),
+        "What the worker `index` reads of the input: where functions read files (FlatMapDataset and its like), the "
+        "elements of every num_workers-th file, else every num_workers-th element. InvalidArgument where a worker has "
+        "none. Orders of files that are drawn come behind the choice.")
+        .Traits({OpTrait::kWaits, OpTrait::kNeverFolds});
+  }
+  add.ByTwoNames("DatasetCardinality(input_dataset:var) -> (cardinality:i64)",
+                 "How many elements a data set has, without reading it: -1 where it has no end, -2 where that is not "
+                 "known.");
   add.ByTwoNames("IteratorGetDevice(resource:res) -> (device:str) | | S", "The name of the device of an iterator.");
   add.ByTwoNames(absl::StrCat("LMDBDataset(filenames:str) -> (handle:var) | ", kOut, " | S"),
                  "Unimplemented: LMDB files cannot be read.", PatternsShape);

@@ -5,6 +5,9 @@
 #include <atomic>
 #include <cstring>
 
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
 #include "kernels/cpu/dataflow/queue_elements.h"
 #include "kernels/cpu/engine/resource_handle.h"
 
@@ -156,18 +159,30 @@ Status DatasetKernel::Init(const KernelInit& init) {
 
 namespace {
 
-// The height of the highest data set among the inputs, captured ones too.
-int HeightOfInputs(const KernelContext& ctx) {
-  int height = 0;
+// Those among the inputs, captured ones too.
+template <typename Visit>
+void ForEachDataset(const KernelContext& ctx, Visit visit) {
   for (int i = 0; i < ctx.num_inputs(); ++i) {
     const Tensor& t = ctx.input(i);
     if (t.dtype() != DType::kVariant) continue;
     for (int64_t k = 0; k < t.num_elements(); ++k) {
       const auto* dataset = t.data<Variant>()[k].As<Dataset>();
-      if (dataset != nullptr) height = std::max(height, dataset->height());
+      if (dataset != nullptr) visit(*dataset);
     }
   }
+}
+
+// Of the highest of them.
+int HeightOfInputs(const KernelContext& ctx) {
+  int height = 0;
+  ForEachDataset(ctx, [&](const Dataset& input) { height = std::max(height, input.height()); });
   return height;
+}
+
+// As pipelines are told by: of MapDataset "Map".
+std::string TransformationName(absl::string_view op) {
+  absl::ConsumePrefix(&op, "Experimental");
+  return absl::StrReplaceAll(op, {{"Dataset", ""}});
 }
 
 // The inputs, if keeping them beyond the step copies little; else nothing.
@@ -189,6 +204,32 @@ std::unique_ptr<DatasetOrigin> OriginOf(const KernelContext& ctx, std::shared_pt
 
 }  // namespace
 
+StatusOr<std::vector<NextAssertion>> DatasetKernel::Assertions(const KernelContext& ctx) const {
+  std::vector<NextAssertion> all;
+  ForEachDataset(ctx, [&](const Dataset& input) {
+    for (const NextAssertion& a : input.assertions()) {
+      all.push_back(a);
+      if (a.found.size() < a.wanted.size()) all.back().found.push_back(TransformationName(op_->name));
+    }
+  });
+  return all;
+}
+
+Status CheckAssertions(const Dataset& last) {
+  for (const auto& [wanted, found] : last.assertions()) {
+    if (wanted.size() > found.size()) {
+      return InvalidArgument(
+          "Asserted next ", wanted.size(), " transformations but encountered only ", found.size(), ".");
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (wanted[i] == found[i]) continue;
+      return InvalidArgument("Asserted ", wanted[i], " transformation at offset ", i, " but encountered ", found[i],
+                             " transformation instead.");
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status DatasetKernel::Compute(KernelContext& ctx) {
   if (op_ == nullptr) return Internal("a kernel of a data set has an Init without DatasetKernel::Init");
   const int height = 1 + HeightOfInputs(ctx);
@@ -196,11 +237,16 @@ Status DatasetKernel::Compute(KernelContext& ctx) {
     return ResourceExhausted("more than ", Dataset::kMaxHeight, " data sets lie one over the other");
   }
   std::unique_ptr<DatasetOrigin> origin = OriginOf(ctx, op_, functions());
+  MR_ASSIGN_OR_RETURN(std::vector<NextAssertion> assertions, Assertions(ctx));
   MR_ASSIGN_OR_RETURN(DatasetRef dataset, Make(ctx));
   if (dataset->HasOneRef()) {  // else it is an input, which is passed on
     auto* made = const_cast<Dataset*>(dataset.get());
     made->height_ = height;
-    if (origin) made->SetDrawnInputs(&origin->inputs);
+    made->assertions_ = std::move(assertions);
+    if (origin) {
+      origin->given = origin->inputs;
+      made->SetDrawnInputs(&origin->inputs);
+    }
     made->origin_ = std::move(origin);
   }
   Tensor handle = TensorOf(std::move(dataset));
@@ -287,6 +333,10 @@ void RegisterDatasetKernels(KernelRegistry& registry) {
   RegisterDatasetCsvKernels(registry);
   RegisterDatasetMapAndBatchKernels(registry);
   RegisterDatasetParallelInterleaveKernels(registry);
+  RegisterDatasetCardinalityKernels(registry);
+  RegisterDatasetAutoShardKernels(registry);
+  RegisterDatasetBranchKernels(registry);
+  RegisterDatasetSnapshotKernels(registry);
 }
 
 }  // namespace millrace

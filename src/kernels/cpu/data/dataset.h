@@ -66,8 +66,15 @@ struct DatasetOrigin {
     AttrMap attrs;
   };
   std::shared_ptr<const Op> op;
-  Element inputs;
+  Element inputs;                             // with what was drawn for those that stand for any
+  Element given;                              // without
   std::shared_ptr<FunctionSource> functions;  // null: it names none
+};
+
+// What AssertNextDataset said of the data sets over it, nearest first, and the names of those that lie there.
+struct NextAssertion {
+  std::vector<std::string> wanted;
+  std::vector<std::string> found;
 };
 
 class Dataset : public VariantValue {
@@ -85,6 +92,8 @@ class Dataset : public VariantValue {
   int height() const { return height_; }
   // Null where no node made it, or one whose inputs were too large to be kept twice.
   const DatasetOrigin* origin() const { return origin_.get(); }
+  // Of the data sets under it, and its own.
+  const std::vector<NextAssertion>& assertions() const { return assertions_; }
 
  private:
   friend class DatasetKernel;
@@ -92,11 +101,15 @@ class Dataset : public VariantValue {
   // Set before anybody else has the data set.
   int height_ = 1;
   std::unique_ptr<const DatasetOrigin> origin_;
+  std::vector<NextAssertion> assertions_;
 };
 using DatasetRef = RefPtr<const Dataset>;
 
 StatusOr<DatasetRef> DatasetOf(const Tensor& variant, absl::string_view what);
 Tensor TensorOf(DatasetRef dataset);
+
+// InvalidArgument where a data set that iterators begin with does not lie as an AssertNextDataset under it says.
+Status CheckAssertions(const Dataset& last);
 
 // InvalidArgument unless `got` can be what `want` says, in number, types and shapes.
 Status CheckSpec(const ElementSpec& want, const ElementSpec& got);
@@ -133,6 +146,8 @@ class DatasetKernel : public Kernel {
  protected:
   virtual StatusOr<DatasetRef> Make(KernelContext& ctx) = 0;
   virtual std::shared_ptr<FunctionSource> functions() const { return nullptr; }
+  // What is asserted of the data sets over the one that is made.
+  virtual StatusOr<std::vector<NextAssertion>> Assertions(const KernelContext& ctx) const;
   const ElementSpec& spec() const { return spec_; }
 
  private:
@@ -143,6 +158,8 @@ class DatasetKernel : public Kernel {
 // A function that a kernel's attribute names. Compiled when it is first wanted.
 class FunctionAttr {
  public:
+  FunctionAttr() = default;
+  explicit FunctionAttr(FuncAttr function) : attr_(std::move(function)) {}
   Status Init(const KernelInit& init, absl::string_view attr);
   void SetSource(std::shared_ptr<FunctionSource> source) { source_ = std::move(source); }
   const std::shared_ptr<FunctionSource>& source() const { return source_; }
@@ -187,5 +204,9 @@ void RegisterDatasetStatsKernels(KernelRegistry& registry);
 void RegisterDatasetCsvKernels(KernelRegistry& registry);
 void RegisterDatasetMapAndBatchKernels(KernelRegistry& registry);
 void RegisterDatasetParallelInterleaveKernels(KernelRegistry& registry);
+void RegisterDatasetCardinalityKernels(KernelRegistry& registry);
+void RegisterDatasetAutoShardKernels(KernelRegistry& registry);
+void RegisterDatasetBranchKernels(KernelRegistry& registry);
+void RegisterDatasetSnapshotKernels(KernelRegistry& registry);
 
 }  // namespace millrace

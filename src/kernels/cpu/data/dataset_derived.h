@@ -24,4 +24,7 @@ class Derived final : public Dataset {
   const NewIterator new_iterator_;
 };
 
+// Every `shards`-th element from the one at `index` on. require_non_empty: InvalidArgument where a shard has none.
+DatasetRef ShardOf(DatasetRef input, int64_t shards, int64_t index, bool require_non_empty);
+
 }  // namespace millrace

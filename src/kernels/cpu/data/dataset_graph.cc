@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/data/dataset_graph.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/hash_map.h"
+#include "kernels/cpu/engine/string_hash.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {
@@ -23,6 +24,9 @@ wire::AttrValue TypeValue(DType type) {
 
 class GraphWriter {
  public:
+  // as_given: with the inputs as nodes got them, without what was drawn for them.
+  explicit GraphWriter(bool as_given = false) : as_given_(as_given) {}
+
   // The name of the node that gives `dataset`. Data sets lie at most Dataset::kMaxHeight over each other.
   StatusOr<std::string> Write(const Dataset& dataset) {
     if (const auto known = names_.find(&dataset); known != names_.end()) return known->second;
@@ -33,7 +37,7 @@ class GraphWriter {
     }
     wire::NodeDef node;
     node.op = origin->op->name;
-    for (const Tensor& t : origin->inputs) {
+    for (const Tensor& t : as_given_ ? origin->given : origin->inputs) {
       MR_ASSIGN_OR_RETURN(std::string input, WriteInput(t, node.op));
       node.input.push_back(std::move(input));
     }
@@ -49,6 +53,8 @@ class GraphWriter {
     if (!functions.empty()) MR_RETURN_IF_ERROR(AddFunctions(*origin, std::move(functions)));
     return names_[&dataset] = Add(std::move(node));
   }
+
+  const HashMap<const Dataset*, std::string>& names() const { return names_; }
 
   wire::GraphDef Finish(std::string dataset) {
     wire::NodeDef end;
@@ -106,17 +112,103 @@ class GraphWriter {
     return graph_.node.back().name;
   }
 
+  const bool as_given_;
   wire::GraphDef graph_;
   HashMap<const Dataset*, std::string> names_;
   HashMap<std::string, std::string> functions_;  // encoded, by name
   size_t bytes_ = 0;
 };
 
+// What is inside of a function by its place, whatever it was called.
+class BodyNamer {
+ public:
+  explicit BodyNamer(wire::FunctionDef& def) : def_(def) {
+    if (def.signature) {
+      for (const wire::OpArgDef& arg : def.signature->input_arg) Give(arg.name);
+    }
+    for (const wire::NodeDef& node : def.node_def) Give(node.name);
+  }
+  void Rename() {
+    for (wire::NodeDef& node : def_.node_def) {
+      node.name = names_[node.name];
+      for (std::string& input : node.input) input = Renamed(input);
+      std::erase_if(node.attr, [](const auto& attr) { return attr.first.starts_with('_'); });
+    }
+    wire::Map<std::string, std::string> results;
+    if (def_.signature) {
+      size_t i = 0;
+      for (const wire::OpArgDef& arg : def_.signature->output_arg)
+        results[absl::StrCat(i++)] = Renamed(def_.ret[arg.name]);
+    }
+    def_.ret = std::move(results);
+    for (auto& [name, node] : def_.control_ret) node = Renamed(node);
+    def_.signature.reset();
+    def_.arg_attr.clear();
+  }
+
+ private:
+  void Give(const std::string& name) { names_.try_emplace(name, absl::StrCat("_", names_.size())); }
+  // Of an input: "node:output:0", "argument", "^node".
+  std::string Renamed(const std::string& input) const {
+    const size_t begin = input.starts_with('^') ? 1 : 0, end = std::min(input.find(':'), input.size());
+    const auto found = names_.find(input.substr(begin, end - begin));
+    return found == names_.end() ? input : absl::StrCat(input.substr(0, begin), found->second, input.substr(end));
+  }
+
+  wire::FunctionDef& def_;
+  HashMap<std::string, std::string> names_;
+};
+
+// Gives the functions of a graph names that say what they do.
+class FunctionNamer {
+ public:
+  explicit FunctionNamer(wire::FunctionDefLibrary& library) {
+    for (wire::FunctionDef& f : library.function) functions_[f.signature ? f.signature->name : ""] = &f;
+  }
+  void RenameIn(std::vector<wire::NodeDef>& nodes) {
+    for (wire::NodeDef& node : nodes) {
+      for (auto& [name, value] : node.attr) RenameIn(value);
+    }
+  }
+
+ private:
+  void RenameIn(wire::AttrValue& value) {
+    if (value.func) value.func->name = NameOf(value.func->name);
+    if (!value.list) return;
+    for (wire::NameAttrList& f : value.list->func) f.name = NameOf(f.name);
+  }
+  std::string NameOf(const std::string& name) {
+    const auto function = functions_.find(name);
+    if (function == functions_.end()) return name;
+    if (const auto known = names_.find(name); known != names_.end()) return known->second;
+    names_[name] = absl::StrCat("function_", names_.size());  // to itself
+    wire::FunctionDef& def = *function->second;
+    RenameIn(def.node_def);
+    BodyNamer(def).Rename();
+    return names_[name] = absl::StrCat("function_", absl::Hex(Fingerprint64(wire::Encode(def))));
+  }
+
+  HashMap<std::string, wire::FunctionDef*> functions_;
+  HashMap<std::string, std::string> names_;
+};
+
 }  // namespace
 
-StatusOr<wire::GraphDef> GraphOfDataset(const Dataset& dataset) {
+StatusOr<uint64_t> FingerprintOfDataset(const Dataset& dataset) {
+  GraphWriter writer(/*as_given=*/true);
+  MR_ASSIGN_OR_RETURN(std::string name, writer.Write(dataset));
+  wire::GraphDef graph = writer.Finish(std::move(name));
+  if (graph.library) {
+    FunctionNamer(*graph.library).RenameIn(graph.node);
+    graph.library.reset();
+  }
+  return Fingerprint64(wire::Encode(graph));
+}
+
+StatusOr<wire::GraphDef> GraphOfDataset(const Dataset& dataset, HashMap<const Dataset*, std::string>* names) {
   GraphWriter writer;
   MR_ASSIGN_OR_RETURN(std::string name, writer.Write(dataset));
+  if (names != nullptr) *names = writer.names();
   return writer.Finish(std::move(name));
 }
 

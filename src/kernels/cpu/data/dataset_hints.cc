@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data sets that say how a pipeline is to be run, and change no element: threads, snapshots, what rewriting
-// would make of it.
+// Data sets that say how a pipeline is to be run, and change no element: threads, what rewriting would make of it.
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
 #include "kernel/device_env.h"
+#include "kernels/cpu/data/dataset_cardinality.h"
 #include "kernels/cpu/data/dataset_derived.h"
 #include "kernels/cpu/data/dataset_wait.h"
 #include "kernels/cpu/engine/resource_handle.h"
@@ -12,6 +15,50 @@ namespace {
 // The input.
 class PassOnKernel : public DatasetKernel {
   StatusOr<DatasetRef> Make(KernelContext& ctx) override { return DatasetOf(ctx.input(0), "input_dataset"); }
+};
+
+// The input as a data set of its own, which what is asserted of pipelines sees.
+using OneMoreDataset = Derived<DatasetRef>;
+
+StatusOr<DatasetRef> OneMore(DatasetRef input) {
+  ElementSpec spec = input->spec();
+  return DatasetRef(MakeRef<OneMoreDataset>(
+      std::move(spec), std::move(input),
+      [](const RefPtr<const OneMoreDataset>& self, DataContext& ctx) { return self->params()->MakeIterator(ctx); }));
+}
+
+class ModelKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
+    return input->assertions().empty() ? std::move(input) : OneMore(std::move(input));
+  }
+};
+
+// Nothing is rewritten, so what rewriting should make of the pipeline cannot be asserted.
+class OptimizeKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
+    const bool stays = input->assertions().empty() || ctx.input(1).num_elements() == 0;
+    return stays ? std::move(input) : OneMore(std::move(input));
+  }
+  StatusOr<std::vector<NextAssertion>> Assertions(const KernelContext&) const override {
+    return std::vector<NextAssertion>();
+  }
+};
+
+class AssertNextKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
+    return OneMore(std::move(input));
+  }
+  StatusOr<std::vector<NextAssertion>> Assertions(const KernelContext& ctx) const override {
+    MR_ASSIGN_OR_RETURN(std::vector<NextAssertion> all, DatasetKernel::Assertions(ctx));
+    NextAssertion own;
+    if (ctx.input(1).rank() != 1) return InvalidArgument("transformations must be a vector");
+    for (const TString& name : ctx.input(1).flat<TString>()) own.wanted.emplace_back(name.view());
+    all.push_back(std::move(own));
+    return all;
+  }
 };
 
 // The input, beside a number that must not be below `least`.
@@ -68,14 +115,35 @@ class ThreadPoolKernel final : public DatasetKernel {
 class ChooseFastestKernel final : public DatasetKernel {
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(DatasetRef first, DatasetOf(ctx.input(0), "input_datasets"));
+    int64_t count = CardinalityOf(*first);
     for (int i = 1; i < ctx.num_inputs(); ++i) {
       MR_ASSIGN_OR_RETURN(const DatasetRef other, DatasetOf(ctx.input(i), "input_datasets"));
-      if (other->spec().types != first->spec().types) {
-        return InvalidArgument("All inputs to ChooseFastestDataset must have the same output types. Input ", i,
-                               " has other ones than the first.");
+      MR_RETURN_IF_ERROR(CheckLike(first->spec(), other->spec(), i));
+      const int64_t its = CardinalityOf(*other);
+      if (count == kUnknownCardinality) count = its;
+      if (its != kUnknownCardinality && its != count) {
+        return InvalidArgument("All inputs to ChooseFastestDataset must have compatible cardinalities. Input ", i,
+                               " has cardinality: ", its, ", while all prior inputs have cardinality: ", count, ".");
       }
     }
     return first;
+  }
+  static Status CheckLike(const ElementSpec& first, const ElementSpec& other, int i) {
+    if (other.types != first.types) {
+      return InvalidArgument("All inputs to ChooseFastestDataset must have the same output types. Input ", i,
+                             " has output types: ", TypeNames(other), ". Expected: ", TypeNames(first), ".");
+    }
+    for (size_t c = 0; c < std::min(first.shapes.size(), other.shapes.size()); ++c) {
+      if (first.shapes[c].Merge(other.shapes[c]).ok()) continue;
+      return InvalidArgument(
+          "All inputs to ChooseFastestDataset must have compatible output shapes. Component ", c, " of input ", i,
+          " has shape: ", other.shapes[c].ToString(),
+          ". Expected to be compatible with shape: ", first.shapes[c].ToString(), ".");
+    }
+    return absl::OkStatus();
+  }
+  static std::string TypeNames(const ElementSpec& spec) {
+    return absl::StrJoin(spec.types, ", ", [](std::string* out, DType t) { absl::StrAppend(out, DTypeName(t)); });
   }
 };
 
@@ -140,10 +208,10 @@ void AddBoth(KernelRegistry& r, absl::string_view name) {
 }  // namespace
 
 void RegisterDatasetHintKernels(KernelRegistry& r) {
-  for (const char* op : {"OptimizeDataset", "ModelDataset", "SnapshotDataset"}) r.Add<PassOnKernel>({.op = op});
-  for (const char* op : {"AssertNextDataset", "NonSerializableDataset"}) {
-    AddBoth<PassOnKernel>(r, op);
-  }
+  r.Add<OptimizeKernel>({.op = "OptimizeDataset"});
+  r.Add<ModelKernel>({.op = "ModelDataset"});
+  AddBoth<AssertNextKernel>(r, "AssertNextDataset");
+  AddBoth<PassOnKernel>(r, "NonSerializableDataset");
   AddBoth<MaxIntraOpKernel>(r, "MaxIntraOpParallelismDataset");
   AddBoth<PrivateThreadPoolKernel>(r, "PrivateThreadPoolDataset");
   AddBoth<ThreadPoolHandleKernel>(r, "ThreadPoolHandle");

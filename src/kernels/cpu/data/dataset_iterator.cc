@@ -192,6 +192,7 @@ class SingleElementKernel final : public AsyncKernel {
  private:
   Status Get(KernelContext& ctx, DataContext& data) const {
     MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetOf(ctx.input(0), "dataset"));
+    MR_RETURN_IF_ERROR(CheckAssertions(*dataset));
     MR_ASSIGN_OR_RETURN(const DataIteratorPtr iterator, dataset->MakeIterator(data));
     Element element, second;
     MR_ASSIGN_OR_RETURN(const bool found, iterator->Next(data, &element));

@@ -69,6 +69,72 @@ class UnbatchKernel final : public DatasetKernel {
   }
 };
 
+// ---- Rebatch: each batch in as many parts as there are replicas ----
+
+struct Rebatched {
+  DatasetRef input;
+  int64_t replicas = 0;
+};
+using RebatchDataset = Derived<Rebatched>;
+
+class RebatchIterator final : public DataIterator {
+ public:
+  RebatchIterator(RefPtr<const RebatchDataset> d, DataIteratorPtr input)
+      : dataset_(std::move(d)), input_(std::move(input)) {}
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    const int64_t replicas = dataset_->params().replicas;
+    if (part_ == replicas) {
+      batch_.clear();
+      MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, &batch_));
+      if (!found) return false;
+      MR_RETURN_IF_ERROR(CheckRows());
+      part_ = 0;
+    }
+    element->clear();
+    for (const Tensor& t : batch_) {
+      const int64_t rows = t.dim(0), size = rows / replicas + (rows % replicas != 0);
+      const int64_t begin = std::min(rows, size * part_);
+      MR_ASSIGN_OR_RETURN(Tensor part, t.Rows(begin, std::min(rows, begin + size)));
+      element->push_back(std::move(part));
+    }
+    ++part_;
+    MR_RETURN_IF_ERROR(CheckElement(dataset_->spec(), *element));
+    return true;
+  }
+
+ private:
+  Status CheckRows() const {
+    for (size_t i = 0; i < batch_.size(); ++i) {
+      if (batch_[i].rank() > 0) continue;
+      return InvalidArgument(
+          "Cannot rebatch dataset: All components must have at least one dimension. Perhaps your input dataset is not "
+          "batched? Component ",
+          i, " is scalar.");
+    }
+    return absl::OkStatus();
+  }
+
+  const RefPtr<const RebatchDataset> dataset_;
+  const DataIteratorPtr input_;
+  Element batch_;
+  int64_t part_ = dataset_->params().replicas;  // the next of `batch_`
+};
+
+class RebatchKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    Rebatched p;
+    MR_ASSIGN_OR_RETURN(p.input, DatasetOf(ctx.input(0), "input_dataset"));
+    MR_ASSIGN_OR_RETURN(p.replicas, ScalarInput(ctx, 1, "num_replicas"));
+    if (p.replicas <= 0) return InvalidArgument("num_replicas must be greater than zero.");
+    return DatasetRef(MakeRef<RebatchDataset>(
+        spec(), std::move(p),
+        [](const RefPtr<const RebatchDataset>& self, DataContext& c) -> StatusOr<DataIteratorPtr> {
+          MR_ASSIGN_OR_RETURN(DataIteratorPtr under, self->params().input->MakeIterator(c));
+          return std::make_unique<RebatchIterator>(self, std::move(under));
+        }));
+  }
+};
+
 // ---- DenseToSparseBatch: tensors of different sizes as the rows of sparse ones ----
 
 struct SparseBatches {
@@ -189,6 +255,7 @@ class SparseBatchKernel final : public DatasetKernel {
 }  // namespace
 
 void RegisterDatasetRowKernels(KernelRegistry& r) {
+  for (const char* op : {"RebatchDataset", "ExperimentalRebatchDataset"}) r.Add<RebatchKernel>({.op = op});
   for (const char* op : {"UnbatchDataset", "ExperimentalUnbatchDataset"}) r.Add<UnbatchKernel>({.op = op});
   for (const char* op : {"DenseToSparseBatchDataset", "ExperimentalDenseToSparseBatchDataset"}) {
     r.Add<SparseBatchKernel>({.op = op});

@@ -2,6 +2,8 @@
 // Data sets that pass elements on as they are: parts of sequences, repetitions, sequences one after the other or side
 // by side.
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "kernels/cpu/data/dataset_derived.h"
 
@@ -12,6 +14,7 @@ struct Counted {
   DatasetRef input;
   int64_t count = 0;
   int64_t index = 0;
+  bool require_non_empty = false;  // of the other shards
 };
 using CountedDataset = Derived<Counted>;
 using CountedRef = RefPtr<const CountedDataset>;
@@ -71,18 +74,41 @@ class ShardIterator final : public CountedIterator {
  public:
   using CountedIterator::CountedIterator;
   StatusOr<bool> Next(DataContext& ctx, Element* element) override {
-    const int64_t others = returned_ ? params().count - 1 : params().index;
-    MR_ASSIGN_OR_RETURN(const bool more, input().Skip(ctx, others, &passed_));
-    if (!more) return false;
-    MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
-    returned_ = returned_ || found;
-    if (found) passed_ = 0;
-    return found;
+    if (!kept_) {
+      const int64_t others = returned_ ? between_ : params().index;
+      MR_ASSIGN_OR_RETURN(const bool more, input().Skip(ctx, others, &passed_));
+      if (!more) return false;
+      MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
+      if (!found) return false;
+      passed_ = 0;
+      between_ = params().count - 1;
+      if (returned_ || !params().require_non_empty) return returned_ = true;
+      kept_ = std::move(*element);
+    }
+    MR_RETURN_IF_ERROR(CheckRest(ctx));
+    *element = *std::exchange(kept_, std::nullopt);
+    between_ = params().index;
+    passed_ = 0;
+    return returned_ = true;
   }
 
  private:
+  // That the shards behind the first element have one, too; their elements are passed over.
+  Status CheckRest(DataContext& ctx) {
+    const int64_t shards = params().count, before = params().index + 1;
+    MR_ASSIGN_OR_RETURN(const bool all, input().Skip(ctx, shards - before, &passed_));
+    if (all) return absl::OkStatus();
+    return InvalidArgument(
+        "There aren't enough elements in this dataset for each shard to have at least one element (# elems = ",
+        before + passed_, ", # shards = ", shards,
+        "). If you are using datasets with distribution strategy, consider turning dataset autosharding off with "
+        "`tf.data.Options`.");
+  }
+
   bool returned_ = false;
-  int64_t passed_ = 0;  // since the element before
+  std::optional<Element> kept_;  // the first, until the others have been looked for
+  int64_t between_ = 0;          // elements of other shards before the next
+  int64_t passed_ = 0;           // of those
 };
 
 class RepeatIterator final : public DataIterator {
@@ -114,6 +140,12 @@ class RepeatIterator final : public DataIterator {
 
 template <typename Iterator>
 class CountedKernel final : public DatasetKernel {
+  Status Init(const KernelInit& init) override {
+    if (init.HasAttr("require_non_empty")) {
+      MR_ASSIGN_OR_RETURN(require_non_empty_, init.Attr<bool>("require_non_empty"));
+    }
+    return DatasetKernel::Init(init);
+  }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     Counted p;
     MR_ASSIGN_OR_RETURN(p.input, DatasetOf(ctx.input(0), "input_dataset"));
@@ -126,8 +158,10 @@ class CountedKernel final : public DatasetKernel {
         return InvalidArgument("Index must be between 0 and ", p.count - 1, ", got ", p.index, ".");
       }
     }
+    p.require_non_empty = require_non_empty_;
     return DatasetRef(MakeRef<CountedDataset>(spec(), std::move(p), &CountedIterator::New<Iterator>));
   }
+  bool require_non_empty_ = false;
 };
 
 class RepeatKernel final : public DatasetKernel {
@@ -265,6 +299,13 @@ class FlaggedKernel final : public DatasetKernel {
 };
 
 }  // namespace
+
+DatasetRef ShardOf(DatasetRef input, int64_t shards, int64_t index, bool require_non_empty) {
+  ElementSpec spec = input->spec();
+  return DatasetRef(MakeRef<CountedDataset>(
+      std::move(spec), Counted{std::move(input), shards, index, require_non_empty},
+      &CountedIterator::New<ShardIterator>));
+}
 
 void RegisterDatasetSequenceKernels(KernelRegistry& r) {
   r.Add<CountedKernel<TakeIterator>>({.op = "TakeDataset"});

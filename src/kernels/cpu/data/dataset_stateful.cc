@@ -138,9 +138,7 @@ class UniqueIterator final : public DataIterator {
       element->clear();
       MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
       if (!found) return false;
-      if (element->size() != 1 || (*element)[0].num_elements() != 1) {
-        return InvalidArgument("UniqueDataset takes elements of one scalar");
-      }
+      if (element->size() != 1) return InvalidArgument("UniqueDataset takes elements of one component");
       const Tensor& t = (*element)[0];
       MR_ASSIGN_OR_RETURN(std::string key, KeyOf(t));
       if (seen_.insert(std::move(key)).second) return true;
@@ -148,11 +146,15 @@ class UniqueIterator final : public DataIterator {
   }
 
  private:
+  // The same of equal tensors alone: the shape, then the bytes, of strings behind their lengths.
   static StatusOr<std::string> KeyOf(const Tensor& t) {
+    std::string key = absl::StrCat(t.shape().ToString(), ":");
     switch (t.dtype()) {
-      case DType::kString: return std::string(t.data<TString>()->view());
-      case DType::kInt32: return absl::StrCat(*t.data<int32_t>());
-      case DType::kInt64: return absl::StrCat(*t.data<int64_t>());
+      case DType::kString:
+        for (const TString& s : t.flat<TString>()) absl::StrAppend(&key, s.view().size(), ":", s.view());
+        return key;
+      case DType::kInt32:
+      case DType::kInt64: key.append(static_cast<const char*>(t.raw()), t.TotalBytes()); return key;
       default: return InvalidArgument("UniqueDataset takes int32, int64 or string, got ", DTypeName(t.dtype()));
     }
   }

@@ -35,6 +35,7 @@ class IteratorResource final : public Resource {
   // From the element at `skipped` on: those before it are read and thrown away.
   Status Start(DataContext& ctx, const DatasetRef& dataset, int64_t skipped = 0) {
     MR_RETURN_IF_ERROR(CheckSpec(spec_, dataset->spec()));
+    MR_RETURN_IF_ERROR(CheckAssertions(*dataset));
     auto made = std::make_shared<Position>();
     made->dataset = dataset;
     MR_ASSIGN_OR_RETURN(made->iterator, dataset->MakeIterator(ctx));

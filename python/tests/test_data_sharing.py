@@ -266,3 +266,22 @@ def test_settings_of_snapshots(session, tmp_path):
     for settings in [{"compression": "LZ"}, {"shard_size_bytes": 0}, {"pending_snapshot_expiry_seconds": -2}]:
         with pytest.raises(Invalid):
             found(session, Dataset.range(3).apply(snapshot.snapshot(str(tmp_path), **settings)))
+
+
+# ---- states in bytes ----
+
+
+def test_states_of_iterators_as_strings(session):
+    iterator = Dataset.range(2, 10).map(lambda x: x * x).make_initializable_iterator()
+    following, state = iterator.get_next(), tf.serialize_tensor(gen_ops.serialize_iterator(iterator._iterator_resource))
+    session.run(iterator.initializer)
+    assert [session.run(following) for _ in range(3)] == [4, 9, 16]
+    kept = session.run(state)
+    with tf.Graph().as_default(), tf.Session() as other:
+        fresh = tf.data.Iterator.from_structure(tf.int64, tf.TensorShape([]))
+        parsed = tf.parse_tensor(kept, tf.variant)
+        other.run(gen_ops.deserialize_iterator(fresh._iterator_resource, parsed))
+        assert [other.run(fresh.get_next()) for _ in range(2)] == [25, 36]
+        assert other.run(tf.serialize_tensor(parsed)) == kept
+        with pytest.raises(tf.errors.UnimplementedError, match="a variant has no form in bytes"):
+            other.run(tf.serialize_tensor(Dataset.range(3)._variant))

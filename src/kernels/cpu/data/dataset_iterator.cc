@@ -9,6 +9,7 @@
 #include "kernels/cpu/data/iterator_resource.h"
 #include "kernels/cpu/dataflow/optional.h"
 #include "kernels/cpu/engine/resource_handle.h"
+#include "tensor/tensor_proto.h"
 
 namespace millrace {
 namespace {
@@ -172,6 +173,8 @@ class DeserializeKernel final : public AsyncKernel, public UsesFunctions {
       MR_ASSIGN_OR_RETURN(const RefPtr<IteratorResource> iterator, FindResource<IteratorResource>(ctx, 0));
       const Tensor& t = ctx.input(1);
       const auto* state = t.rank() == 0 ? t.data<Variant>()->As<IteratorState>() : nullptr;
+      const auto* encoded = t.rank() == 0 ? t.data<Variant>()->As<EncodedVariant>() : nullptr;
+      if (encoded != nullptr) return Start(data, *iterator, encoded->data);
       if (state == nullptr) return InvalidArgument("serialized holds no state of an iterator: ", t.DebugString());
       MR_ASSIGN_OR_RETURN(const DatasetRef dataset, MadeAgain(data, state->dataset(), functions_.get()));
       return iterator->Start(data, dataset, state->taken());
@@ -179,6 +182,23 @@ class DeserializeKernel final : public AsyncKernel, public UsesFunctions {
   }
 
  private:
+  Status Start(DataContext& data, IteratorResource& iterator, const wire::VariantTensorDataProto& state) const {
+    if (state.type_name != IteratorState::kTypeName || state.tensors.size() != 2) {
+      return InvalidArgument("serialized holds no state of an iterator, but ", state.type_name);
+    }
+    MR_ASSIGN_OR_RETURN(const Tensor taken, TensorFromProto(state.tensors[0]));
+    MR_ASSIGN_OR_RETURN(const Tensor bytes, TensorFromProto(state.tensors[1]));
+    MR_ASSIGN_OR_RETURN(const int64_t count, taken.IntScalar());
+    if (count < 0 || bytes.dtype() != DType::kString || bytes.rank() != 0) {
+      return InvalidArgument("serialized holds a state of an iterator that cannot be read");
+    }
+    wire::GraphDef graph;
+    MR_RETURN_IF_ERROR(wire::Decode(bytes.data<TString>()->view(), &graph));
+    if (!functions_) return Unimplemented("graphs of data sets cannot be run here");
+    MR_ASSIGN_OR_RETURN(const DatasetRef dataset, DatasetFromGraph(data, std::move(graph), *functions_));
+    return iterator.Start(data, dataset, count);
+  }
+
   std::shared_ptr<FunctionSource> functions_;
 };
 
@@ -247,6 +267,17 @@ Status PassOn(KernelContext& ctx) {
 }
 
 }  // namespace
+
+StatusOr<wire::VariantTensorDataProto> IteratorState::Encoded() const {
+  wire::VariantTensorDataProto state;
+  state.type_name = kTypeName;
+  MR_ASSIGN_OR_RETURN(const wire::GraphDef graph, GraphOfDataset(*dataset_));
+  for (const Tensor& t : {Tensor::Scalar<int64_t>(taken_), Tensor::Scalar(TString(wire::Encode(graph)))}) {
+    MR_ASSIGN_OR_RETURN(wire::TensorProto proto, TensorToProto(t));
+    state.tensors.push_back(std::move(proto));
+  }
+  return state;
+}
 
 void RegisterDatasetIteratorKernels(KernelRegistry& r) {
   for (const char* op : {"Iterator", "IteratorV2"}) r.Add<IteratorKernel>({.op = op});

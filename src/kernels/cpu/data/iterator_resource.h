@@ -8,17 +8,22 @@
 
 #include "kernels/cpu/data/dataset.h"
 #include "kernels/cpu/data/dataset_wait.h"
+#include "kernels/cpu/engine/encoded_variant.h"
 
 namespace millrace {
 
 // Where an iterator was: how much of which data set it had given.
-class IteratorState final : public VariantValue {
+class IteratorState final : public EncodableVariant {
  public:
+  static constexpr char kTypeName[] = "tensorflow::IteratorStateVariant";
+
   IteratorState(DatasetRef dataset, int64_t taken) : dataset_(std::move(dataset)), taken_(taken) {}
   const DatasetRef& dataset() const { return dataset_; }
   int64_t taken() const { return taken_; }
-  std::string TypeName() const override { return "tensorflow::IteratorStateVariant"; }
+  std::string TypeName() const override { return kTypeName; }
   std::string DebugString() const override { return absl::StrCat("an iterator after ", taken_, " elements"); }
+  // How many elements it had given, and the graph of the data set. Unimplemented where that has none.
+  StatusOr<wire::VariantTensorDataProto> Encoded() const override;
 
  private:
   const DatasetRef dataset_;

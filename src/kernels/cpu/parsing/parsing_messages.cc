@@ -5,11 +5,45 @@
 
 #include "absl/strings/escaping.h"
 #include "io/compression.h"
+#include "kernels/cpu/engine/encoded_variant.h"
 #include "kernels/cpu/parsing/parsing.h"
 #include "tensor/tensor_proto.h"
 
 namespace millrace {
 namespace {
+
+StatusOr<Tensor> VariantsFromProto(wire::TensorProto proto) {
+  Shape shape;
+  if (proto.tensor_shape) {
+    MR_ASSIGN_OR_RETURN(const PartialShape partial, ShapeFromProto(*proto.tensor_shape));
+    MR_ASSIGN_OR_RETURN(shape, partial.ToShape());
+  }
+  if (static_cast<uint64_t>(shape.num_elements()) != proto.variant_val.size()) {
+    return InvalidArgument(
+        "a tensor of ", shape.num_elements(), " variants is given by ", proto.variant_val.size(), " of them");
+  }
+  MR_ASSIGN_OR_RETURN(Tensor t, Tensor::Make(DType::kVariant, shape));
+  Variant* out = t.mutable_data<Variant>();
+  for (wire::VariantTensorDataProto& data : proto.variant_val) {
+    *out++ = Variant(RefPtr<VariantValue>(MakeRef<EncodedVariant>(std::move(data))));
+  }
+  return t;
+}
+
+StatusOr<wire::TensorProto> VariantsToProto(const Tensor& t) {
+  wire::TensorProto proto;
+  proto.dtype = static_cast<int32_t>(DType::kVariant);
+  proto.tensor_shape.Ensure() = ShapeToProto(PartialShape(t.shape()));
+  for (const Variant& v : t.flat<Variant>()) {
+    const auto* encodable = v.As<EncodableVariant>();
+    if (encodable == nullptr) {
+      return Unimplemented("a variant has no form in bytes: ", v.empty() ? "an empty one" : v.get()->DebugString());
+    }
+    MR_ASSIGN_OR_RETURN(wire::VariantTensorDataProto data, encodable->Encoded());
+    proto.variant_val.push_back(std::move(data));
+  }
+  return proto;
+}
 
 Status ParseTensor(KernelContext& ctx) {
   const Tensor& serialized = ctx.input(0);
@@ -22,7 +56,8 @@ Status ParseTensor(KernelContext& ctx) {
     return InvalidArgument("Could not parse `serialized` as TensorProto: '",
                            absl::CHexEscape(serialized.data<TString>()->view().substr(0, kShown)), "': ", s.message());
   }
-  StatusOr<Tensor> tensor = TensorFromProto(proto);
+  const bool is_variant = proto.dtype == static_cast<int32_t>(DType::kVariant);
+  StatusOr<Tensor> tensor = is_variant ? VariantsFromProto(std::move(proto)) : TensorFromProto(proto);
   if (!tensor.ok()) {
     return InvalidArgument("Cannot parse tensor from proto: ", tensor.status().message());
   }
@@ -40,7 +75,9 @@ Status SerializeTensor(KernelContext& ctx) {
   const Tensor& in = ctx.input(0);
   wire::TensorProto proto;
   absl::string_view content;  // of the field tensor_content, which comes last
-  if (in.dtype() == DType::kResource || in.dtype() == DType::kVariant) {
+  if (in.dtype() == DType::kVariant) {
+    MR_ASSIGN_OR_RETURN(proto, VariantsToProto(in));
+  } else if (in.dtype() == DType::kResource) {
     MR_ASSIGN_OR_RETURN(proto, TensorToProto(in));
   } else {
     proto.dtype = static_cast<int32_t>(in.dtype());

@@ -353,6 +353,7 @@ tpu.python.ops.tpu_ops = contrib.tpu
 
 [python.framework]
 op_def_library = framework.op_def_library
+op_def_registry = framework.op_def_registry
 ops = . framework.graph framework.graph_elements framework.composite_tensors framework.convert framework.proto_functions framework.library_names ops.gradients
 constant_op = . framework.convert
 constant_op.constant_v1 = framework.convert:constant
@@ -376,7 +377,7 @@ c_api_util = framework.c_api_util
 graph_io = train
 meta_graph = train.meta_graph
 test_util = testing.test_util
-test_ops = testing.test_ops
+test_ops test_ops_2 = testing.test_ops
 
 load_library = .
 framework_lib = .
@@ -597,10 +598,10 @@ tracking.util.CheckpointV1 = train.checkpoint:Checkpoint
 tracking.data_structures = structures
 tracking.graph_view = train.object_graph
 checkpointable.util = train.checkpoint train.tracking train.object_names train.object_graph
-checkpointable.base checkpointable.tracking = train.tracking
-checkpointable.tracking.Checkpointable = train.tracking:AutoTrackable
+checkpointable checkpointable.base checkpointable.tracking = train.tracking
+checkpointable.Checkpointable checkpointable.tracking.Checkpointable = train.tracking:AutoTrackable
 checkpointable.tracking.NotCheckpointable = train.tracking:NotTrackable
-checkpointable.base.CheckpointableBase = train.tracking:Trackable
+checkpointable.CheckpointableBase checkpointable.base.CheckpointableBase = train.tracking:Trackable
 checkpointable.data_structures = structures
 checkpointable.util.CheckpointableSaver = train.object_graph:saver_of_root
 checkpointable.util._serialize_object_graph = train.object_graph:serialize_object_graph

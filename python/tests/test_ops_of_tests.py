@@ -7,6 +7,8 @@ import sys
 import pytest
 
 import millrace as tf
+from millrace.framework import op_def_registry
+from millrace.protos import definitions, text_format
 from millrace.testing import test_ops
 
 
@@ -45,3 +47,27 @@ def test_kernels_by_label():
         assert session.run(test_ops.test_attr(tf.float32)) == 1.0 and plain.shape.ndims == 0
         with pytest.raises(ValueError, match="rank 1"):
             test_ops.kernel_label_required([[1]])
+
+
+def test_a_registered_list_of_definitions():
+    op_list = definitions.OpList()
+    text_format.Merge(
+        """op { name: 'PyA' input_arg { name: 'a' number_attr: 'N' type_attr: 'T' } input_arg { name: 'r' type: DT_INT32 is_ref: true }
+                output_arg { name: 'b' type_list_attr: 'out' } is_stateful: true
+                attr { name: 'N' type: 'int' has_minimum: true minimum: 2 default_value { i: 3 } }
+                attr { name: 'T' type: 'type' allowed_values { list { type: DT_FLOAT type: DT_INT32 } } }
+                attr { name: 'out' type: 'list(type)' has_minimum: true minimum: 1 default_value { list { type: DT_HALF } } }
+                attr { name: 's' type: 'string' default_value { s: "a'b\\\\\\n" } }
+                attr { name: 'f' type: 'float' default_value { f: 0.1 } } attr { name: 'h' type: 'shape' default_value { shape { dim { size: 2 } } } } }""",
+        op_list,
+    )
+    op_def_registry.register_op_list(op_list)
+    op_def_registry.register_op_list(op_list)  # the same again
+    registered = op_def_registry.get_registered_ops()
+    assert registered["PyA"] == op_list.op[0] and registered["MatMul"].input_arg[0].name == "a"
+    op_list.op[0].is_stateful = True
+    del op_list.op[0].attr[-1]
+    with pytest.raises(ValueError, match="op PyA is registered already, as another"):
+        op_def_registry.register_op_list(op_list)
+    with pytest.raises(TypeError, match="not an op_def_pb2.OpList"):
+        op_def_registry.register_op_list([])

@@ -6,14 +6,12 @@ kernels, as long as one can be made that way: a kernel is not told the version o
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import Any, Callable, List
 
-import millrace._core as _core
-from millrace import settings
 from millrace.framework.graph import Graph
 from millrace.framework.load_library import op_function, snake_case
 from millrace.framework.op_def_library import OpDefLibrary
+from millrace.framework.op_def_registry import c_function as _c, checked as _checked, define, delete_status as _delete_status, new_status as _new_status
 from millrace.protos import definitions
 
 # Name | inputs | outputs | attributes | stateful; a line that begins with spaces goes on with the one before.
@@ -103,6 +101,7 @@ ResourceCreateOp | resource: resource | | | stateful
 ResourceInitializedOp | resource: resource | initialized: bool | | stateful
 ResourceUsingOp | resource: resource | | | stateful
 Restrict | a: T | out: T | T: {string, bool}
+ShapelessOp
 Simple | a: int32 | out: float
 SimpleStruct | | a: n_a * int32 | n_a: int >= 0
 StringListAttr | | | a: list(string); b: string
@@ -125,7 +124,6 @@ _SCALARS = ("DevicePlacementOp", "GraphDefVersion", "KernelLabel", "KernelLabelR
 _DEPRECATED = {"Old": (8, b"For reasons")}  # from which version of graphs on, and why
 
 _PTR, _TEXT, _INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-_library = ctypes.CDLL(settings.text("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(_core.__file__)), "libmillrace.so"))
 _kept: List[Any] = []  # functions that the library calls
 
 
@@ -133,17 +131,7 @@ class _StringView(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
-def _c(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-    function = _library[name]
-    function.restype, function.argtypes = result, arguments
-    return function
-
-
-_new_status, _delete_status = _c("TF_NewStatus", _PTR), _c("TF_DeleteStatus", None, _PTR)
-_code, _message = _c("TF_GetCode", _INT, _PTR), _c("TF_Message", _TEXT, _PTR)
-_new_op, _register_op = _c("TF_NewOpDefinitionBuilder", _PTR, _TEXT), _c("TF_RegisterOpDefinition", None, _PTR, _PTR)
-_add = [_c("TF_OpDefinitionBuilderAdd" + part, None, _PTR, _TEXT) for part in ("Input", "Output", "Attr")]
-_stateful = _c("TF_OpDefinitionBuilderSetIsStateful", None, _PTR, ctypes.c_bool)
+_code = _c("TF_GetCode", _INT, _PTR)
 _deprecated = _c("TF_OpDefinitionBuilderDeprecated", None, _PTR, _INT, _TEXT)
 _set_shape = _c("TF_OpDefinitionBuilderSetShapeInferenceFunction", None, _PTR, _PTR)
 _new_shape, _delete_shape = _c("TF_NewShapeHandle", _PTR), _c("TF_DeleteShapeHandle", None, _PTR)
@@ -165,17 +153,6 @@ _SHAPE_FUNCTION = ctypes.CFUNCTYPE(None, _PTR, _PTR)
 _COMPUTE_FUNCTION = ctypes.CFUNCTYPE(None, _PTR, _PTR)
 
 
-def _checked(call: Callable[[Any], Any]) -> None:
-    """call(status). What is refused is a mistake of this module."""
-    status = _new_status()
-    try:
-        call(status)
-        if _code(status) != 0:
-            raise RuntimeError(_message(status).decode())
-    finally:
-        _delete_status(status)
-
-
 def _scalar_shape(context: int, status: int) -> None:
     shape = _scalar(context)
     _set_output(context, 0, shape, status)
@@ -195,18 +172,17 @@ def _scalar_of_vector(context: int, status: int) -> None:
 def _register(line: str) -> str:
     """The name of the op that a line of _OPS says, which it registers."""
     name, *parts = [part.strip() for part in line.split("|")]
-    builder = _new_op(name.encode())
-    for add, part in zip(_add, parts):
-        for spec in filter(None, (one.strip() for one in part.split(";"))):
-            add(builder, spec.encode())
-    _stateful(builder, parts[3:] == ["stateful"])
-    if name in _DEPRECATED:
-        _deprecated(builder, *_DEPRECATED[name])
-    if name in _SCALARS:
-        function = _SHAPE_FUNCTION(_scalar_of_vector if name == "KernelLabelRequired" else _scalar_shape)
-        _kept.append(function)
-        _set_shape(builder, ctypes.cast(function, _PTR))
-    _checked(lambda status: _register_op(builder, status))
+
+    def more(builder: int) -> None:
+        if name in _DEPRECATED:
+            _deprecated(builder, *_DEPRECATED[name])
+        if name in _SCALARS:
+            function = _SHAPE_FUNCTION(_scalar_of_vector if name == "KernelLabelRequired" else _scalar_shape)
+            _kept.append(function)
+            _set_shape(builder, ctypes.cast(function, _PTR))
+
+    specs = [[spec.strip() for spec in part.split(";") if spec.strip()] for part in (parts + ["", "", ""])[:3]]
+    define(name, *specs, stateful=parts[3:] == ["stateful"], more=more)
     return name
 
 

@@ -119,3 +119,12 @@ def test_programs_that_ask_for_elements_over_and_over_are_warned():
         iterator.get_next()
     with pytest.warns(UserWarning, match="before the loop"):
         iterator.get_next()
+
+
+def test_asking_for_the_string_handle_adds_nothing_to_the_graph():
+    with tf.Graph().as_default() as graph:
+        iterator = Dataset.range(2).make_initializable_iterator()
+        size = len(graph.get_operations())
+        handle = iterator.string_handle()
+        assert handle is iterator.string_handle() and handle.op.name == "IteratorToStringHandle" and len(graph.get_operations()) == size
+        assert iterator.string_handle("other").op.name == "other"

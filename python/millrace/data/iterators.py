@@ -27,7 +27,7 @@ class Iterator:
 
     def __init__(self, iterator_resource: Tensor, initializer: Optional[Operation], element_spec: Any) -> None:
         self._iterator_resource, self._initializer, self._element_spec = iterator_resource, initializer, element_spec
-        self._string_handle: Optional[Tensor] = None
+        self._string_handle = gen_ops.iterator_to_string_handle(iterator_resource)  # made at once: asking for it later adds nothing to the graph
         self._calls = 0
 
     def __repr__(self) -> str:
@@ -84,8 +84,6 @@ class Iterator:
         """A string that names it in its session."""
         if name is not None:
             return gen_ops.iterator_to_string_handle(self._iterator_resource, name=name)
-        if self._string_handle is None:
-            self._string_handle = gen_ops.iterator_to_string_handle(self._iterator_resource)
         return self._string_handle
 
     output_types = property(lambda self: components.types_of(self._element_spec), doc="The types of an element's components.")

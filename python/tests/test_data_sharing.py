@@ -262,6 +262,17 @@ def test_a_snapshot_that_is_not_complete(session, tmp_path):
     assert len(_contents(tmp_path)) == 4
 
 
+@pytest.mark.parametrize("metadata", [b"\x12\x02..\xc0\x3e\x01", b"\x12\x04/etc\xc0\x3e\x01", b"\xc0\x3e\x01", b"\x12\xff"])
+def test_snapshots_whose_metadata_are_not_ours(session, tmp_path, metadata):
+    def kept():
+        return Dataset.range(3).apply(snapshot.snapshot(str(tmp_path)))
+
+    assert found(session, kept()) == [0, 1, 2]
+    (tmp_path / os.listdir(tmp_path)[0] / "snapshot.metadata").write_bytes(metadata)
+    with pytest.raises(tf.errors.DataLossError, match="snapshot.metadata (names no folder of a run|does not describe a snapshot)"):
+        found(session, kept())
+
+
 def test_settings_of_snapshots(session, tmp_path):
     for settings in [{"compression": "LZ"}, {"shard_size_bytes": 0}, {"pending_snapshot_expiry_seconds": -2}]:
         with pytest.raises(Invalid):

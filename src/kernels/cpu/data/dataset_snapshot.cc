@@ -161,7 +161,8 @@ class SnapshotIterator final : public DataIterator {
     const StatusOr<wire::SnapshotMetadata> there = ReadMetadata(ctx.env, p.reader_folder);
     if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
     if (there.ok() && there->finalized) {
-      if (there->run_id.empty() || Basename(there->run_id) != there->run_id) {
+      const std::string& run = there->run_id;
+      if (run.empty() || run == "." || run == ".." || Basename(run) != run) {
         return DataLoss(MetadataFile(p.reader_folder), " names no folder of a run");
       }
       reader_.emplace(ctx.env, JoinPath(p.reader_folder, there->run_id), p, p.input->spec().types);

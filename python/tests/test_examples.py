@@ -28,5 +28,5 @@ def test_letters_of_a_file(tmp_path):
 
 def test_features_of_a_saved_model_help(tmp_path):
     right = float(re.match(r"([0-9.]+) %", _run("transfer.py", tmp_path / "model")).group(1))
-    assert right > 80  # at random: 20
+    assert right > 70  # at random: 20; the same program and seed on TensorFlow 1.15.5: 77.0
     assert (tmp_path / "model" / "saved_model.pb").exists()

@@ -9,6 +9,7 @@ import pytest
 import millrace as tf
 from millrace import names
 from millrace.ops import gen_ops
+from millrace.protos import definitions
 
 Dataset, experimental = tf.data.Dataset, tf.data.experimental
 EXPERIMENTS = "python.data.experimental.ops."
@@ -296,3 +297,12 @@ def test_states_of_iterators_as_strings(session):
         assert other.run(tf.serialize_tensor(parsed)) == kept
         with pytest.raises(tf.errors.UnimplementedError, match="a variant has no form in bytes"):
             other.run(tf.serialize_tensor(Dataset.range(3)._variant))
+
+
+def test_graphs_of_data_sets_with_ops_that_nobody_knows(session):
+    made = session.run(gen_ops.dataset_to_graph(Dataset.range(3).map(lambda x: x)._variant_tensor))
+    graph = definitions.GraphDef.FromString(made)
+    next(node for node in graph.node if node.op == "Const").op = "Unknown"
+    dataset = gen_ops.dataset_from_graph(graph.SerializeToString())
+    with pytest.raises(tf.errors.OpError, match="not known here"):
+        session.run(gen_ops.dataset_to_graph(dataset))

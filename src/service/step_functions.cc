@@ -389,9 +389,9 @@ class LibraryFunctions final : public FunctionSource, public std::enable_shared_
     prune.calls.keep_going = keep_going;
     MR_ASSIGN_OR_RETURN(const std::vector<Partition> parts, CompileGraph(lend, signature, prune, Environment()));
     if (parts.size() != 1) return Internal("it became ", parts.size(), " partitions");
-    bool keeps_state = false;
-    for (const Node* n : parts.front().graph->nodes()) keeps_state |= n->op()->stateful || NamesFunctions(*n);
     MR_ASSIGN_OR_RETURN(std::unique_ptr<Plan> plan, MakePlan(parts.front(), wanted.source, keep_going));
+    bool keeps_state = false;  // asked after the plan, which refuses nodes whose op is not known
+    for (const Node* n : parts.front().graph->nodes()) keeps_state |= n->op()->stateful || NamesFunctions(*n);
     return RefPtr<StepFunction>(
         MakeRef<CompiledFunction>(name, std::move(plan), calls_, wanted.is_recursive, keeps_state));
   }

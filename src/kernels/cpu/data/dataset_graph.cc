@@ -2,9 +2,11 @@
 #include "kernels/cpu/data/dataset_graph.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "kernels/cpu/engine/string_hash.h"
 #include "tensor/tensor_proto.h"
 
@@ -20,6 +22,14 @@ wire::AttrValue TypeValue(DType type) {
   v.kind = Kind::kType;
   v.type = static_cast<int32_t>(type);
   return v;
+}
+
+// Which input of an op is the first of its two seeds.
+std::optional<size_t> FirstSeed(absl::string_view op) {
+  absl::ConsumePrefix(&op, "Experimental");
+  if (op == "RandomDataset") return 0;
+  if (op == "ShuffleDataset" || op == "ShuffleAndRepeatDataset" || op == "SamplingDataset") return 2;
+  return std::nullopt;
 }
 
 class GraphWriter {
@@ -210,6 +220,22 @@ StatusOr<wire::GraphDef> GraphOfDataset(const Dataset& dataset, HashMap<const Da
   MR_ASSIGN_OR_RETURN(std::string name, writer.Write(dataset));
   if (names != nullptr) *names = writer.names();
   return writer.Finish(std::move(name));
+}
+
+void TakeSeeds(const wire::GraphDef& saved, wire::GraphDef* own) {
+  const auto same = [](const wire::NodeDef& a, const wire::NodeDef& b) { return a.op == b.op; };
+  if (!std::equal(saved.node.begin(), saved.node.end(), own->node.begin(), own->node.end(), same)) return;
+  HashMap<absl::string_view, size_t> places;
+  for (size_t i = 0; i < own->node.size(); ++i) places[own->node[i].name] = i;
+  for (const wire::NodeDef& node : own->node) {
+    const std::optional<size_t> first = FirstSeed(node.op);
+    for (size_t i = 0; first && i < 2 && *first + i < node.input.size(); ++i) {
+      const auto place = places.find(node.input[*first + i]);
+      if (place == places.end() || own->node[place->second].op != "Const") continue;
+      const auto seed = saved.node[place->second].attr.find("value");
+      if (seed != saved.node[place->second].attr.end()) own->node[place->second].attr["value"] = seed->second;
+    }
+  }
 }
 
 StatusOr<DatasetRef> DatasetFromGraph(DataContext& ctx, wire::GraphDef graph, FunctionSource& functions) {

@@ -20,6 +20,9 @@ StatusOr<wire::GraphDef> GraphOfDataset(const Dataset& dataset, HashMap<const Da
 // are called, and whatever seeds were drawn. Unimplemented as above.
 StatusOr<uint64_t> FingerprintOfDataset(const Dataset& dataset);
 
+// Has the random orders of `own` begin from the seeds of `saved`, where both are graphs of the same ops.
+void TakeSeeds(const wire::GraphDef& saved, wire::GraphDef* own);
+
 // The data set of a graph as above. The graph is checked as any that is imported.
 StatusOr<DatasetRef> DatasetFromGraph(DataContext& ctx, wire::GraphDef graph, FunctionSource& functions);
 

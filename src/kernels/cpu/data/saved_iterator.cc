@@ -41,7 +41,7 @@ Status SaveIterator(KernelContext& ctx) {
   return writer->Finish();
 }
 
-// An iterator that has a data set keeps it; another gets that of the file.
+// An iterator that has a data set keeps it, with the seeds of the file; another gets that of the file.
 class RestoreIteratorKernel final : public AsyncKernel, public UsesFunctions {
  public:
   void SetFunctions(std::shared_ptr<FunctionSource> functions) override { functions_ = std::move(functions); }
@@ -65,26 +65,44 @@ class RestoreIteratorKernel final : public AsyncKernel, public UsesFunctions {
       return InvalidArgument("the state in ", path, " is of an iterator with elements of other types");
     }
     const StatusOr<RefPtr<IteratorState>> state = iterator->State();
-    StatusOr<DatasetRef> dataset =
-        state.ok() ? MadeAgain(data, (*state)->dataset(), functions_.get()) : SavedDataset(data, *reader);
+    const StatusOr<DatasetRef> dataset =
+        state.ok() ? OwnDataset(data, (*state)->dataset(), *reader) : SavedDataset(data, *reader);
     if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat("the state in ", path, ": "));
     return iterator->Start(data, *dataset, count);
   }
 
+  // With the orders of the saved one, else elements would come twice and others never.
+  StatusOr<DatasetRef> OwnDataset(DataContext& data, const DatasetRef& own, const BundleReader& reader) const {
+    MR_ASSIGN_OR_RETURN(const wire::GraphDef saved, SavedGraph(reader));
+    StatusOr<wire::GraphDef> graph = GraphOfDataset(*own);
+    if (!functions_ || absl::IsUnimplemented(graph.status())) return own;
+    MR_RETURN_IF_ERROR(graph.status());
+    TakeSeeds(saved, &*graph);
+    return DatasetFromGraph(data, *std::move(graph), *functions_);
+  }
+
   StatusOr<DatasetRef> SavedDataset(DataContext& data, const BundleReader& reader) const {
-    StatusOr<Tensor> read = reader.Read(kGraph);
-    if (absl::IsNotFound(read.status())) read = Tensor::Scalar(TString());
-    MR_ASSIGN_OR_RETURN(const Tensor bytes, std::move(read));
-    if (bytes.dtype() != DType::kString || bytes.rank() != 0) return InvalidArgument(kGraph, " must be one string");
-    if (bytes.data<TString>()->view().empty()) {
+    MR_ASSIGN_OR_RETURN(wire::GraphDef graph, SavedGraph(reader));
+    if (graph.node.empty()) {
       return FailedPrecondition(
           "it says how many elements were given, not of which data set: run the initializer of the iterator before it "
           "is restored");
     }
-    wire::GraphDef graph;
-    MR_RETURN_IF_ERROR(wire::Decode(bytes.data<TString>()->view(), &graph));
     if (!functions_) return Unimplemented("graphs of data sets cannot be run here");
     return DatasetFromGraph(data, std::move(graph), *functions_);
+  }
+
+  // Empty where the data set had none.
+  static StatusOr<wire::GraphDef> SavedGraph(const BundleReader& reader) {
+    wire::GraphDef graph;
+    const StatusOr<Tensor> bytes = reader.Read(kGraph);
+    if (absl::IsNotFound(bytes.status())) return graph;
+    MR_RETURN_IF_ERROR(bytes.status());
+    if (bytes->dtype() != DType::kString || bytes->rank() != 0) {
+      return InvalidArgument(kGraph, " must be one string");
+    }
+    MR_RETURN_IF_ERROR(wire::Decode(bytes->data<TString>()->view(), &graph));
+    return graph;
   }
 
   std::shared_ptr<FunctionSource> functions_;

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.ops import gen_ops
 
 lookup = tf.contrib.lookup
 
@@ -203,3 +204,16 @@ def test_shapes_of_what_is_exported():
     assert keys.shape.as_list() == [None] and values.shape.as_list() == [None, 2]
     keys, values = L.MutableDenseHashTable(tf.int64, tf.float32, -1.0, empty_key=[0, 0, 0], deleted_key=[1, 1, 1]).export()
     assert keys.shape.as_list() == [None, 3] and values.shape.as_list() == [None]
+
+
+@pytest.mark.parametrize("key", [7, [7, 8]])
+@pytest.mark.parametrize("value", [1, [1, 2]])
+def test_dense_tables_import_what_they_export(key, value):
+    empty, deleted = np.zeros_like(key), np.full_like(key, -1)
+    old, new = (lookup.MutableDenseHashTable(tf.int64, tf.int64, np.zeros_like(value), empty, deleted_key=deleted) for _ in range(2))
+    keys, values = tf.constant([key], tf.int64), tf.constant([value], tf.int64)
+    exported = [tf.placeholder_with_default(t, None) for t in old.export()]
+    with tf.Session() as session:
+        session.run(old.insert(keys, values))
+        session.run(gen_ops.lookup_table_import_v2(new._table_ref, *exported))
+        assert session.run(new.lookup(keys)).tolist() == [value] and session.run(new.size()) == 1

@@ -97,7 +97,7 @@ StatusOr<std::vector<int64_t>> FullShape(const Tensor& wanted, int64_t elements)
   int64_t* unknown = nullptr;
   for (int64_t& d : dims) {
     if (d == -1) {
-      if (unknown != nullptr) return InvalidArgument("only one output shape size may be -1");
+      if (unknown != nullptr) return InvalidArgument("only one output dimension may be -1");
       unknown = &d;
       continue;
     }
@@ -129,7 +129,9 @@ Status Reshape(KernelContext& ctx) {
   const SparseArg from{.shape = &shape, .indices = &indices, .n = indices.dim(0), .rank = indices.dim(1)};
   MR_ASSIGN_OR_RETURN(const Shape dense, DenseShapeOf(from));
   MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, FullShape(wanted, dense.num_elements()));
-  MR_RETURN_IF_ERROR(CheckInside(from, "input_indices"));
+  if (from.n > 0 && dense.num_elements() == 0) {
+    return InvalidArgument("a tensor of shape ", dense.ToString(), " has no elements, got ", from.n);
+  }
   MR_RETURN_IF_ERROR(SetVector(ctx, 1, dims));
   if (std::equal(dims.begin(), dims.end(), dense.dims().begin(), dense.dims().end())) {
     ctx.Forward(0, 0);
@@ -138,7 +140,8 @@ Status Reshape(KernelContext& ctx) {
   const int64_t rank = static_cast<int64_t>(dims.size());
   MR_ASSIGN_OR_RETURN(const Shape made, Shape::Make({from.n, rank}));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, made));
-  const bool narrow = dense.num_elements() <= std::numeric_limits<uint32_t>::max();
+  // An index outside of the shape is another one's in row-major order, as in TensorFlow.
+  const bool narrow = dense.num_elements() <= std::numeric_limits<uint32_t>::max() && CheckInside(from, "").ok();
   const auto convert = [&]<typename U>(U, int64_t begin, int64_t end) {
     const std::vector<U> old_dims(from.dims(), from.dims() + from.rank), new_dims(dims.begin(), dims.end());
     const int64_t* at = from.at(begin);

@@ -138,9 +138,17 @@ Status Remove(KernelContext& ctx) {
   return table->Remove(ctx.input(1));
 }
 
+// Whether these are buckets as a dense table exports them: a row each, of a scalar too.
+bool AreBuckets(const LookupTable& table, const Tensor& keys, const Tensor& values) {
+  return keys.rank() == 2 && values.rank() == 2 && keys.dim(0) == values.dim(0) &&
+         keys.dim(1) == table.types().key_shape.num_elements() &&
+         values.dim(1) == table.types().value_shape.num_elements();
+}
+
 Status Import(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const RefPtr<LookupTable> table, FindResource<LookupTable>(ctx, 0));
-  MR_RETURN_IF_ERROR(CheckPairs(ctx, *table));
+  MR_RETURN_IF_ERROR(CheckTypes(*table, ctx.input_dtype(1), ctx.input_dtype(2)));
+  if (!AreBuckets(*table, ctx.input(1), ctx.input(2))) MR_RETURN_IF_ERROR(CheckPairs(ctx, *table));
   return table->Import(ctx.input(1), ctx.input(2));
 }
 

@@ -20,7 +20,6 @@ def _stays(name: str, text: str) -> Any:
 disable_v2_behavior = _stays("disable_v2_behavior", "Does nothing: the behaviour is that of TensorFlow 1.")
 disable_eager_execution = _stays("disable_eager_execution", "Does nothing: operations go into a graph.")
 disable_v2_tensorshape = _stays("disable_v2_tensorshape", "Does nothing: the dimensions of a shape are Dimension objects.")
-disable_control_flow_v2 = _stays("disable_control_flow_v2", "Does nothing: loops and conditions are ops of the graph.")
 disable_tensor_equality = _stays("disable_tensor_equality", "Does nothing: tensors are compared by identity.")
 
 
@@ -37,7 +36,6 @@ enable_eager_execution = _refused("enable_eager_execution")
 enable_v2_behavior = _refused("enable_v2_behavior")
 enable = _refused("compat.v2.enable")  # tensorflow.python.tf2.enable
 disable = _stays("disable", "Does nothing: the behaviour is that of TensorFlow 1.")
-enable_control_flow_v2 = _refused("enable_control_flow_v2")
 enable_tensor_equality = _refused("enable_tensor_equality")
 enable_v2_tensorshape = _refused("enable_v2_tensorshape")
 
@@ -45,13 +43,9 @@ enable_v2_tensorshape = _refused("enable_v2_tensorshape")
 mixed_precision_rewrite = False  # whether enable_mixed_precision_graph_rewrite was called last
 
 
-def control_flow_v2_enabled() -> bool:
+def enabled() -> bool:  # tensorflow.python.tf2.enabled
     """False."""
     return False
-
-
-ENABLE_CONTROL_FLOW_V2 = False  # tensorflow.python.ops.control_flow_util: what is set here changes nothing
-enabled = control_flow_v2_enabled  # tensorflow.python.tf2.enabled
 
 
 def executing_eagerly_outside_functions() -> bool:
@@ -72,13 +66,10 @@ def executing_eagerly() -> bool:
 
 
 __all__ = [
-    "control_flow_v2_enabled",
-    "enable_control_flow_v2",
     "enable_tensor_equality",
     "enable_v2_tensorshape",
     "executing_eagerly_outside_functions",
     "get_logger",
-    "disable_control_flow_v2",
     "disable_eager_execution",
     "disable_tensor_equality",
     "disable_v2_behavior",

@@ -102,7 +102,8 @@ class ConcreteFunction(_Function):
         if isinstance(graph, _FunctionGraph):
             tensors = [t if t.graph is graph else graph._capture(t) for t in tensors]
         call = gen_ops.stateful_partitioned_call if self._is_stateful else gen_ops.partitioned_call
-        results = nest.listed(call(tensors, Tout=self._outputs, f=self.name, name="PartitionedFunctionCall"))
+        with graph.control_dependencies(self._body.control_captures):
+            results = nest.listed(call(tensors, Tout=self._outputs, f=self.name, name="PartitionedFunctionCall"))
         for result, made in zip(results, self._results):
             result.set_shape(made.shape)
         if not self._given:

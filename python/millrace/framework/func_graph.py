@@ -30,6 +30,7 @@ class FuncGraph(_FunctionGraph):
         self.structured_input_signature: Any = None
         self.structured_outputs: Any = None
         self.control_outputs: List[Operation] = []
+        self.control_captures: List[Operation] = []  # those outside that operations in it wait for: the call waits for them
         self.variables: Any = ()
         for key, values in (collections or {}).items():
             self._collections[key] = values
@@ -51,6 +52,17 @@ class FuncGraph(_FunctionGraph):
 
     external_captures = property(lambda self: self.extra_inputs, doc="The tensors from outside.")
     internal_captures = property(lambda self: self.extra_args, doc="The arguments that stand for them.")
+
+    def control_dependencies(self, control_inputs: Any) -> Any:
+        """As of any graph. What shall wait for an operation from outside lets the call wait for it."""
+        inside: Any = None if control_inputs is None else []
+        for given in control_inputs or ():
+            op = given if isinstance(given, Operation) else getattr(given, "op", None)
+            if not isinstance(op, Operation) or op.graph is self:
+                inside.append(given)
+            elif not any(op is known for known in self.control_captures):
+                self.control_captures.append(op)
+        return super().control_dependencies(inside)
 
     def _used(self, variable: Any, value: Any) -> Any:
         del value  # the body reads, and changes, the variable itself

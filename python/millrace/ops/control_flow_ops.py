@@ -16,7 +16,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import folded_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, get_default_graph, name_scope
-from millrace.ops import array_ops, gen_ops
+from millrace.ops import array_ops, control_flow_util, gen_ops
 from millrace.ops.composite_parts import (
     flat as _flat,
     invariants as _invariants,
@@ -26,6 +26,7 @@ from millrace.ops.composite_parts import (
     row_numbers,
 )
 from millrace.ops.dialects import given
+from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.control_flow_contexts import BuiltBranches, CondContext, ControlFlowContext, WhileContext  # noqa: F401
 
 
@@ -191,6 +192,8 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = Fa
             raise at_user_line(TypeError("%s must be callable." % what))
     if isinstance(pred, bool):
         raise at_user_line(TypeError("pred must not be a Python bool"))
+    if control_flow_util.ENABLE_CONTROL_FLOW_V2:
+        return control_flow_util.functional["cond"](pred, true_fn, false_fn, name)
     pred = _within(get_default_graph(), convert_to_tensor(pred, name="pred"))
     made: List[Any] = []
     contexts = BuiltBranches(pred.graph)
@@ -345,6 +348,10 @@ def while_loop(
         raise at_user_line(TypeError("parallel_iterations must be a positive integer."))
     if not isinstance(loop_vars, (list, builtins.tuple)):
         loop_vars = [loop_vars]
+    if control_flow_util.ENABLE_CONTROL_FLOW_V2 and not any(isinstance(v, TensorArray) for v in nest.flatten(loop_vars)):
+        return control_flow_util.functional["while_loop"](
+            cond, body, loop_vars, shape_invariants, parallel_iterations, maximum_iterations, name, return_same_structure, back_prop
+        )
     structure = nest.pack_sequence_as(loop_vars, [v if _is_composite(v) else convert_to_tensor(v) for v in nest.flatten(loop_vars)])
     start = [_within(get_default_graph(), convert_to_tensor(v)) for v in _flat(structure)]
     latest: List[Any] = [structure]

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Dict
 
 from millrace.framework.graph import Operation
+
+ENABLE_CONTROL_FLOW_V2 = False  # whether tf.cond and tf.while_loop are one operation each
+functional: Dict[str, Any] = {}  # these: ops.control_flow_v2 puts them here
 
 
 def IsSwitch(op: Operation) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Callable, List
 
 from millrace.framework.graph import Graph, get_default_graph
 from millrace.framework.graph import device as _device
+from millrace.ops import control_flow_util, control_flow_v2
 from millrace.testing.graph_defs import assert_equal_graph_def, assert_meta_graph_protos_equal, assert_ops_in_graph  # noqa: F401
 from millrace.testing.layouts import NCHW_VECT_CToNHWC, NCHWToNHWC, NHWCToNCHW, NHWCToNCHW_VECT_C  # noqa: F401
 from millrace.testing.test_case import CheckedThread, TestCase  # noqa: F401
@@ -204,10 +205,25 @@ def _as_it_is(func: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 
 run_v1_only = run_deprecated_v1 = deprecated_graph_mode_only = run_all_in_deprecated_graph_mode_only = _as_it_is
-enable_control_flow_v2 = with_control_flow_v2 = with_forward_compatibility_horizons = disable_xla = disable_all_xla = _as_it_is
+with_control_flow_v2 = with_forward_compatibility_horizons = disable_xla = disable_all_xla = _as_it_is
 enable_tf_xla_constant_folding = xla_allow_fallback = assert_no_new_pyobjects_executing_eagerly = _as_it_is
 run_all_without_tensor_float_32 = run_without_tensor_float_32 = disable_control_flow_v2 = assert_no_garbage_created = _as_it_is
 enable_output_all_intermediates = disable_cudnn_autotune = use_deterministic_cudnn = enable_c_shapes = with_c_shapes = no_xla_auto_jit = _as_it_is
+
+
+def enable_control_flow_v2(function: Any) -> Any:
+    """Decorator: tf.cond and tf.while_loop are one operation each, which calls functions, while the function runs."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before = control_flow_v2.control_flow_v2_enabled()
+        control_flow_v2.enable_control_flow_v2()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            control_flow_util.ENABLE_CONTROL_FLOW_V2 = before
+
+    return call
 
 
 def _skipped(reason: str) -> Callable[..., Any]:

@@ -67,6 +67,24 @@ def test_a_listener_may_stop_a_training(tmp_path):
     assert runs == 6  # saves come before the first step and after steps 3 and 6
 
 
+def test_checkpoints_of_runs_that_train_several_steps(tmp_path):
+    train = tf.assign_add(tf.train.create_global_step(), 5)
+    hook = tf.train.CheckpointSaverHook(str(tmp_path), save_steps=6, steps_per_run=5)
+    with tf.train.SingularMonitoredSession(hooks=[hook]) as session:
+        saved = []
+        for _ in range(4):
+            session.run(train)
+            saved.append(tf.train.load_variable(str(tmp_path), "global_step"))
+    assert saved == [0, 10, 10, 20]
+
+
+def test_tensors_are_not_trained():
+    with tf.Graph().as_default():
+        held, optimizer = tf.constant([1.0, 2.0]), tf.train.GradientDescentOptimizer(3.0)
+        with pytest.raises(NotImplementedError, match="Trying to update a Tensor"):
+            optimizer.apply_gradients(optimizer.compute_gradients(tf.reduce_sum(held * held), [held]))
+
+
 def test_a_training_begins_with_a_checkpoint(tmp_path):
     train = tf.assign_add(tf.train.create_global_step(), 1)
     with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), save_checkpoint_steps=2) as session:

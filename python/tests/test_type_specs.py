@@ -138,3 +138,21 @@ def test_paths_and_shallow_structures():
     assert nest.flatten({"a": 1}.values()) == [1] and nest.is_nested({}.keys())
     with pytest.raises(ValueError, match="type=list str=.1."):
         nest.assert_same_structure([1], 1)
+
+
+def test_kinds_of_elements_of_specs():
+    whole, real = tf.TensorSpec([2], tf.int32), tf.TensorSpec([2], tf.float32)
+    assert (whole.is_discrete, whole.is_continuous, real.is_discrete, real.is_continuous) == (True, False, False, True)
+    assert not whole.is_bounded() and BoundedTensorSpec([2], tf.int32, 0, 1).is_bounded()
+
+
+@pytest.mark.parametrize("name", ["bool", "string", "complex64", "qint8", "quint8", "resource"])
+def test_limits_of_what_is_no_number(name):
+    with pytest.raises(TypeError, match="Cannot find minimum value of <dtype: '%s'>" % name):
+        _ = getattr(tf, name).min
+    with pytest.raises(TypeError, match="Cannot find maximum value of <dtype: '%s'>" % name):
+        _ = getattr(tf, name).max
+
+
+def test_limits_of_images():
+    assert (tf.int8.limits, tf.uint8.limits, tf.float32.limits) == ((0, 127), (0, 255), (0, 1))

@@ -151,24 +151,27 @@ class DType:
 
     @property
     def min(self) -> Any:
-        """The smallest finite value."""
+        """The smallest finite value. TypeError for a type that is neither an integer nor a real number."""
         if self.base_dtype._number == 14:
             return -self.max
-        t = self.as_numpy_dtype
-        return np.finfo(t).min if self.is_floating else False if self.is_bool else np.iinfo(t).min
+        return self._numbers_of_numpy("minimum").min
 
     @property
     def max(self) -> Any:
-        """The largest finite value."""
+        """The largest finite value. TypeError for a type that is neither an integer nor a real number."""
         if self.base_dtype._number == 14:
             return float.fromhex("0x1.FEp127")  # NumPy has no limits of this type
-        t = self.as_numpy_dtype
-        return np.finfo(t).max if self.is_floating else True if self.is_bool else np.iinfo(t).max
+        return self._numbers_of_numpy("maximum").max
+
+    def _numbers_of_numpy(self, wanted: str) -> Any:
+        if not (self.is_floating or self.is_integer):
+            raise TypeError("Cannot find %s value of %s." % (wanted, self))
+        return np.finfo(self.as_numpy_dtype) if self.is_floating else np.iinfo(self.as_numpy_dtype)
 
     @property
     def limits(self) -> Any:
-        """(min, max) that images of this type have."""
-        return (0, 1) if self.is_floating else (self.min, self.max)
+        """(min, max) of the intensities of images of this type, none of which is below 0."""
+        return (0, 1) if self.is_floating else (0, self.max)
 
     def is_compatible_with(self, other: Any) -> bool:
         """Whether tensors of `other` can stand where this type is wanted."""

@@ -174,6 +174,8 @@ class TensorSpec(BatchableTypeSpec):
     dtype = property(lambda self: self._dtype, doc="The type of the elements.")
     name = property(lambda self: self._name, doc="A name, or None.")
     value_type = property(lambda self: Tensor, doc="tf.Tensor.")
+    is_discrete = property(lambda self: self._dtype.is_integer, doc="Whether the elements are integers.")
+    is_continuous = property(lambda self: self._dtype.is_floating, doc="Whether the elements are real numbers of floating point.")
 
     _component_specs = property(lambda self: self)  # type: ignore[assignment]
 
@@ -196,6 +198,11 @@ class TensorSpec(BatchableTypeSpec):
         if self._shape.ndims == 0:
             raise at_user_line(ValueError("Unbatching a tensor is only supported for rank >= 1"))
         return TensorSpec(self._shape[1:], self._dtype)
+
+    @classmethod
+    def is_bounded(cls) -> bool:
+        """Whether the elements are within bounds that the specification tells."""
+        return False
 
     @classmethod
     def from_spec(cls, spec: Any, name: Optional[str] = None) -> "TensorSpec":
@@ -253,6 +260,11 @@ class BoundedTensorSpec(TensorSpec):
 
     def __repr__(self) -> str:
         return "Bounded%s, minimum=%r, maximum=%r)" % (super().__repr__()[:-1], self._minimum, self._maximum)
+
+    @classmethod
+    def is_bounded(cls) -> bool:
+        """True."""
+        return True
 
     @classmethod
     def from_spec(cls, spec: Any, name: Optional[str] = None) -> "BoundedTensorSpec":

@@ -203,6 +203,7 @@ class CheckpointSaverHook(SessionRunHook):
         checkpoint_basename: str = "model.ckpt",
         scaffold: Any = None,
         listeners: Any = None,
+        steps_per_run: int = 1,
     ) -> None:
         if saver is not None and scaffold is not None:
             raise ValueError("You cannot provide both saver and scaffold.")
@@ -210,7 +211,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._path = os.path.join(self._dir, checkpoint_basename)
         self._writer: Any = None
         self._saver, self._scaffold, self._timer = saver, scaffold, SecondOrStepTimer(save_secs, save_steps)
-        self._listeners, self._steps_per_run = list(listeners or []), 1
+        self._listeners, self._steps_per_run = list(listeners or []), steps_per_run
 
     def begin(self) -> None:
         """Finds the global step."""
@@ -294,12 +295,17 @@ class StepCounterHook(SessionRunHook):
     """Records how many steps there are a second."""
 
     def __init__(
-        self, every_n_steps: Optional[int] = 100, every_n_secs: Optional[float] = None, output_dir: Optional[str] = None, summary_writer: Any = None
+        self,
+        every_n_steps: Optional[int] = 100,
+        every_n_secs: Optional[float] = None,
+        output_dir: Optional[str] = None,
+        summary_writer: Any = None,
+        steps_per_run: int = 1,
     ) -> None:
         if (every_n_steps is None) == (every_n_secs is None):
             raise ValueError("exactly one of every_n_steps and every_n_secs should be provided.")
         self._timer = SecondOrStepTimer(every_n_secs, every_n_steps)
-        self._writer, self._dir, self._steps_per_run = summary_writer, output_dir, 1
+        self._writer, self._dir, self._steps_per_run = summary_writer, output_dir, steps_per_run
         self._seen: Optional[int] = None
         self._times_seen = 0
 

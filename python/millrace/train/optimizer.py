@@ -135,6 +135,8 @@ class Optimizer:
 
     @staticmethod
     def _checked(grad: Any, var: Any) -> Any:
+        if isinstance(var, Tensor) and var.op.type not in ("Variable", "VariableV2", "VarHandleOp"):
+            raise at_user_line(NotImplementedError("Trying to update a Tensor: %s. A variable is needed." % (var,)))
         if isinstance(grad, IndexedSlices):
             shape = None if grad.dense_shape is None else convert_to_tensor(grad.dense_shape)
             return IndexedSlices(convert_to_tensor(grad.values), convert_to_tensor(grad.indices), shape)

@@ -26,13 +26,54 @@ class _Values(Dict[str, Any]):
 _VALUES = _Values()
 
 
+class ArgumentParser:
+    """What reads the text of a flag: here any text, as it is."""
+
+    syntactic_help = ""
+
+    def parse(self, argument: Any) -> Any:
+        """The value of a text. ValueError or TypeError where it is none."""
+        return argument
+
+    def flag_type(self) -> str:
+        """What texts are read as."""
+        return "string"
+
+
+class _FunctionParser(ArgumentParser):
+    """A parser that is a function."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.parse = function  # type: ignore[assignment]
+
+
+class ArgumentSerializer:
+    """What writes a value as the text of a flag."""
+
+    def serialize(self, value: Any) -> str:
+        """The text."""
+        return str(value)
+
+
 class Flag:
     """One flag."""
 
-    def __init__(self, name: str, default: Any, help: str, parse: Callable[[str], Any], boolean: bool = False, multi: bool = False) -> None:
-        self.name, self.default, self.help, self.parse, self.boolean, self.multi = name, default, help, parse, boolean, multi
+    def __init__(
+        self,
+        parser: Any,
+        serializer: Any,
+        name: str,
+        default: Any,
+        help_string: Optional[str],
+        short_name: Optional[str] = None,
+        boolean: bool = False,
+        multi: bool = False,
+    ) -> None:
+        self.parser, self.serializer, self.name, self.default, self.help = parser, serializer, name, default, help_string or ""
+        self.short_name, self.boolean, self.multi = short_name, boolean, multi
         self.checks: List[Callable[[], None]] = []  # raise Error where the value, or several flags together, will not do
         self.value, self.present = default, 0
+        self.shown = False  # whether absl.flags has it too
 
     @property
     def value(self) -> Any:
@@ -44,14 +85,26 @@ class Flag:
         self._value = value
         dict.__setitem__(_VALUES, self.name, value)
 
-    def set(self, text: Any) -> None:
-        """Takes a value from the command line."""
+    def parse(self, argument: Any) -> None:
+        """Takes a value from the command line. Error where it is none."""
         try:
-            value = self.parse(text)
+            value = self.parser.parse(argument)
         except (ValueError, TypeError) as error:
-            raise Error("flag --%s=%s: %s" % (self.name, text, error)) from None
+            raise Error("flag --%s=%s: %s" % (self.name, argument, error)) from None
         self.value = self.value + value if self.multi and self.present else value
         self.present += 1
+
+    def serialize(self) -> str:
+        """What a command line says to give the value; nothing where it is None."""
+        if self.value is None:
+            return ""
+        if self.boolean:
+            return "--%s%s" % ("" if self.value else "no", self.name)
+        return "--%s=%s" % (self.name, self.serializer.serialize(self.value))
+
+    def flag_type(self) -> str:
+        """What texts are read as."""
+        return str(self.parser.flag_type())
 
 
 def _of_absl() -> Any:
@@ -60,30 +113,33 @@ def _of_absl() -> Any:
     return {} if module is None else module.FLAGS
 
 
-class _FlagValues:
-    """The flags by name. Those of absl.flags are there too, and are read from the command line with these."""
+class FlagValues:
+    """Flags by name. Among those of the program are the ones of absl.flags too, which are read from the command line with them."""
 
-    def __init__(self) -> None:
-        self.__dict__.update(_flags={}, _parsed=False, _required=[], _rest=[])
+    def __init__(self, of_program: bool = False) -> None:
+        self.__dict__.update(_flags={}, _parsed=False, _required=[], _rest=[], _of_program=of_program)
         self.__dict__["__flags"] = _VALUES
+
+    def _others(self) -> Any:
+        return _of_absl() if self._of_program else {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         if not self._parsed:
-            self._parse_flags()
+            self._parse_where_absl_has_not()
         if name in self._flags:
             return self._flags[name].value
-        if name in _of_absl():
-            return _of_absl()[name].value
+        if name in self._others():
+            return self._others()[name].value
         raise AttributeError("Unknown command line flag '%s'" % name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._flags and name in _of_absl():
-            setattr(_of_absl(), name, value)
+        if name not in self._flags and name in self._others():
+            setattr(self._others(), name, value)
             return
         if name not in self._flags:  # before 1.5 that made one, and programs keep in it what their parts share
-            self._flags[name] = Flag(name, value, "set by the program", type(value))
+            self._flags[name] = Flag(_FunctionParser(type(value)), ArgumentSerializer(), name, value, "set by the program")
         self._flags[name].value = value
         self._flags[name].present += 1
         for check in self._flags[name].checks:
@@ -94,10 +150,13 @@ class _FlagValues:
         _VALUES.pop(name, None)
 
     def __getitem__(self, name: str) -> Any:
-        return self._flags[name] if name in self._flags else _of_absl()[name]
+        return self._flags[name] if name in self._flags else self._others()[name]
+
+    def __setitem__(self, name: str, flag: Flag) -> None:
+        self._flags[name] = flag
 
     def __contains__(self, name: str) -> bool:
-        return name in self._flags or name in _of_absl()
+        return name in self._flags or name in self._others()
 
     def __iter__(self) -> Any:
         return iter(self._flags)
@@ -105,11 +164,25 @@ class _FlagValues:
     def __len__(self) -> int:
         return len(self._flags)
 
+    def __str__(self) -> str:
+        return self.get_help()
+
     def __dir__(self) -> List[str]:
         return list(self._flags)
 
     def __call__(self, argv: Optional[List[str]] = None, known_only: bool = False) -> List[str]:
+        del known_only  # what is no flag stays in the answer, as before 1.5
         return self._parse(sys.argv if argv is None else argv)
+
+    def _parse_where_absl_has_not(self) -> None:
+        """Reads the command line, unless absl.flags has read all of these flags from it."""
+        others = self._others()
+        if self._flags and others and others.is_parsed() and all(flag.shown for flag in self._flags.values()):
+            self.mark_as_parsed()
+            return
+        for flag in self._flags.values():
+            flag.present = 0  # lists begin anew
+        self._parse_flags()
 
     def _parse_flags(self, args: Optional[List[str]] = None) -> Dict[str, Any]:
         self._parse([sys.argv[0] if sys.argv else ""] + list(sys.argv[1:] if args is None else args))
@@ -156,13 +229,13 @@ class _FlagValues:
             name = name.replace("-", "_") if name.replace("-", "_") in self._flags else name
             flag = self._flags.get(name)
             if flag is None and name.startswith("no") and name[2:] in self._flags and self._flags[name[2:]].boolean:
-                self._flags[name[2:]].set("false")
+                self._flags[name[2:]].parse("false")
                 continue
             if flag is None:
                 if name in ("help", "h", "helpfull", "helpshort"):
                     print("flags:\n" + self.get_help())
-                    if _of_absl():
-                        print(_of_absl().get_help())
+                    if self._others():
+                        print(self._others().get_help())
                     raise SystemExit(0)
                 rest.append(arg)
                 continue
@@ -176,7 +249,7 @@ class _FlagValues:
                 if index >= len(argv):
                     raise Error("Missing value for flag --%s" % name)
                 text, index = argv[index], index + 1
-            flag.set(text)
+            flag.parse(text)
         for name in self._required:
             if self._flags[name].value is None:
                 raise Error("Flag --%s must be specified." % name)
@@ -189,7 +262,7 @@ class _FlagValues:
 
     def _parse_others(self, argv: List[str]) -> List[str]:
         """What absl.flags leaves of the command line that is left."""
-        others = _of_absl()
+        others = self._others()
         if not others or others.is_parsed():
             return argv
         try:
@@ -198,7 +271,42 @@ class _FlagValues:
             raise Error(str(error)) from None
 
 
-FLAGS = _FlagValues()
+class _FlagValuesWrapper(FlagValues):
+    """Flags that another object holds."""
+
+    def __init__(self, flags_object: FlagValues) -> None:
+        object.__setattr__(self, "__dict__", flags_object.__dict__)
+
+
+FLAGS = FlagValues(of_program=True)
+
+
+def _show_to_absl(flag: Flag) -> None:
+    """Makes a flag of the program one of absl.flags too, which reads and writes its value, where the program uses that and it has no other of the name."""
+    module: Any = sys.modules.get("absl.flags")
+    if module is None or flag.name in module.FLAGS and not hasattr(module.FLAGS[flag.name], "of_tensorflow"):
+        return
+
+    class Parser(module.ArgumentParser):  # type: ignore[misc]
+        def parse(self, argument: Any) -> Any:
+            return argument
+
+    class Shown(module.Flag):  # type: ignore[misc]
+        of_tensorflow = flag
+        value = property(lambda self: flag.value, lambda self, value: setattr(flag, "value", value))
+
+        def parse(self, argument: Any) -> None:
+            try:
+                flag.parse(argument)
+            except Error as error:
+                raise module.IllegalFlagValueError(str(error)) from None
+            self.present, self.using_default_value = flag.present, False
+
+    try:
+        module.FLAGS[flag.name] = Shown(Parser(), module.ArgumentSerializer(), flag.name, flag.default, flag.help, boolean=flag.boolean, allow_override=True)
+        flag.shown = True
+    except module.Error:
+        pass  # a name that it keeps for itself
 
 
 def _define(
@@ -214,11 +322,13 @@ def _define(
 ) -> None:
     if default is not None and not boolean and isinstance(default, str) and parse is not str:
         default = parse(default)
-    flag = Flag(name, default, "" if help is None else str(help), parse, boolean, multi)
+    flag = Flag(_FunctionParser(parse), ArgumentSerializer(), name, default, None if help is None else str(help), short_name, boolean, multi)
     flags = FLAGS if flag_values is None else flag_values
     flags._flags[name] = flag
     if short_name is not None:
         flags._flags[short_name] = flag
+    if flags is FLAGS:
+        _show_to_absl(flag)
 
 
 def _within(parse: Callable[[Any], Any], lower_bound: Any, upper_bound: Any) -> Callable[[Any], Any]:

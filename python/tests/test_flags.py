@@ -95,3 +95,45 @@ if __name__ == "__main__":
 
     assert run("--other", "b", "--things", "3", "--place=here", "x").stdout.splitlines() == ["3 3 b ['x'] True", "5 here"]
     assert "place" in run("--things=3").stderr and "things=x" in run("--things=x", "--place=p").stderr
+
+
+def test_flags_of_tensorflow_are_flags_of_absl_too(tmp_path):
+    """TensorFlow 1.15: absl's FLAGS and tf.flags.FLAGS are the same flags, and absl's app.run reads all of them."""
+    pytest.importorskip("absl.app")
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import tensorflow as tf
+from absl import app, flags
+
+tf.flags.DEFINE_integer("things", 1, "how many")
+tf.flags.DEFINE_multi_integer("sizes", [1], "help")
+tf.flags.DEFINE_boolean("quick", True, "help")
+
+
+def main(rest):
+    print(flags.FLAGS.things, flags.FLAGS.sizes, flags.FLAGS.quick, rest[1:], flags.FLAGS["things"].default, flags.FLAGS["things"].help)
+    flags.FLAGS.things = 5
+    print(tf.flags.FLAGS.things, tf.flags.FLAGS.sizes, tf.flags.FLAGS.quick)
+
+
+if __name__ == "__main__":
+    app.run(main)
+"""
+    )
+
+    def run(*args):
+        return subprocess.run([sys.executable, "-m", "millrace.compat", str(program), *args], capture_output=True, text=True, timeout=100)
+
+    assert run("--things=3", "--sizes=4", "--sizes=6", "--noquick", "x").stdout.splitlines() == ["3 [4, 6] False ['x'] 1 how many", "5 [4, 6] False"]
+    assert "flag --things=x" in run("--things=x").stdout + run("--things=x").stderr
+
+
+def test_flags_that_programs_put_together():
+    flags = tf.flags
+    values = flags.FlagValues()
+    values["fruit"] = flag = flags.Flag(flags.ArgumentParser(), flags.ArgumentSerializer(), "fruit", "apple", "the fruit")
+    assert values["fruit"] is flag and (values.fruit, list(values), len(values)) == ("apple", ["fruit"], 1)
+    values(["program", "--fruit=pear"])
+    assert (values.fruit, flag.serialize(), flag.flag_type(), flag.help) == ("pear", "--fruit=pear", "string", "the fruit")
+    assert "fruit" not in flags.FLAGS

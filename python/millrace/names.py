@@ -766,7 +766,8 @@ canned.optimizers canned.parsing_utils = estimator.%
 [python.keras]
 _impl.keras = keras
 
-distribute.distributed_training_utils distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
+distribute.distributed_training_utils = keras.engine.distributed
+distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @
 premade.linear premade.wide_deep saving.saved_model.save saving.saved_model.load = @
 saving.saving_utils = keras.engine.saving_utils
 saving.saved_model_experimental = keras.exporting

@@ -49,7 +49,11 @@ def _run(case):
 def test_tests_of_combinations():
     seen, skipped = _run(_Methods)
     name = "testA_test_b_xy_distribution_%s_lossFn_builtinfunctionlen_mode_graph"
-    assert seen == [("plain",), (name % "Default", "Strategy", "x y", len, []), (name % "OneDeviceCPU", "OneDeviceStrategy", "x y", len, [])]
+    assert seen == [
+        ("plain",),
+        (name % "Default", "_DefaultDistributionStrategy", "x y", len, []),
+        (name % "OneDeviceCPU", "OneDeviceStrategy", "x y", len, []),
+    ]
     assert sorted(skipped)[-1] == "Only 0 of 1 required GPUs are available." and len(skipped) == 4
     assert _run(_Class) == ([("AdagradOptimizer", 2), ("GradientDescentOptimizer", 2)], [])
     assert [n for n in dir(_Class) if n.startswith("test")] == [

@@ -8,6 +8,7 @@ import pytest
 
 import millrace as tf
 from millrace.framework import execution_callbacks
+from millrace.keras.engine import distributed
 
 
 def test_there_is_one_replica():
@@ -151,3 +152,44 @@ def test_its_values_are_those_of_all():
 def test_callbacks_of_what_runs_without_graphs_see_no_graph():
     with execution_callbacks.errstate(inf_or_nan=execution_callbacks.ExecutionCallback.RAISE), tf.Session() as session:
         assert np.isinf(session.run(tf.constant(1.0) / tf.constant(0.0)))
+
+
+def test_samples_are_shared_out_to_steps_as_in_1_15():
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    assert distributed.global_batch_size_supported(strategy)
+    for given, wanted in (
+        ((64, None, None), (2, 32)),
+        ((20, None, None), (1, 20)),
+        ((64, None, 16), (4, 16)),
+        ((63, 3, None), (3, 21)),
+        ((64, 5, 3), (5, 3)),
+        ((64, None, 10, "train"), (7, 10)),
+        ((5, None, 10, "train"), (1, 10)),
+        ((53, 5, 13, "train"), (5, 13)),
+    ):
+        assert distributed.get_input_params(strategy, *given) == wanted
+    for refused, why in (
+        ((63, 2, None, "train"), "63 is not divisible by steps 2"),
+        ((64, None, 10), "64 is not divisible by batch size 10"),
+        ((64, None, 10, "test"), "64 is not divisible by batch size 10"),
+        ((64, 5, 13), "64 is less than samples required for specified batch_size 13 and steps 5"),
+        ((52, 5, 13, "train"), "52 is less than samples required"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            distributed.get_input_params(strategy, *refused)
+
+
+def test_callbacks_that_change_rates_want_optimizers_of_keras():
+    callbacks = [tf.keras.callbacks.ReduceLROnPlateau(), tf.keras.callbacks.LearningRateScheduler(lambda epoch: 0.1)]
+    distributed.validate_callbacks(callbacks, tf.keras.optimizers.Adam())
+    distributed.validate_callbacks(None, tf.train.AdamOptimizer())
+    distributed.validate_callbacks([tf.keras.callbacks.EarlyStopping()], tf.train.AdamOptimizer())
+    for callback in callbacks:
+        with pytest.raises(ValueError, match="You must specify a Keras Optimizer V2"):
+            distributed.validate_callbacks([callback], tf.train.AdamOptimizer())
+
+
+def test_the_default_strategy_has_a_class_of_its_own():
+    default, chosen = tf.distribute.get_strategy(), tf.distribute.OneDeviceStrategy("/cpu:0")
+    assert type(default).__name__ == "_DefaultDistributionStrategy" and isinstance(default, tf.distribute.Strategy)
+    assert not isinstance(chosen, type(default)) and not any(tf.keras.backend.is_tpu_strategy(s) for s in (None, default, chosen))

@@ -99,7 +99,7 @@ class InputIterator:
 
 
 class Strategy:
-    """The strategy of programs that choose none."""
+    """Base: one replica, where operations lie where they do without a strategy."""
 
     num_replicas_in_sync = 1
 
@@ -176,6 +176,10 @@ class Strategy:
         from millrace.ops import control_flow_ops
 
         return control_flow_ops.group(value, name=name)
+
+
+class _DefaultDistributionStrategy(Strategy):
+    """The strategy of programs that choose none."""
 
 
 class OneDeviceStrategy(Strategy):
@@ -319,7 +323,7 @@ class ReplicaContext:
 
 _merging = False
 _chosen: Any = None  # the scope of experimental_set_strategy
-_default = _strategy = Strategy()
+_default = _strategy = _DefaultDistributionStrategy()
 _replica = ReplicaContext(_strategy)
 
 
@@ -335,7 +339,7 @@ def get_strategy() -> Strategy:
 
 def has_strategy() -> bool:
     """Whether a program has chosen one."""
-    return type(_strategy) is not Strategy
+    return _strategy is not _default
 
 
 def experimental_set_strategy(strategy: Optional[Strategy]) -> None:

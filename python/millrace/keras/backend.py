@@ -62,7 +62,8 @@ from millrace.keras.backend_tensors import (  # noqa: F401
 from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops import nn_ops as nn  # noqa: F401
 from millrace.ops import variables as variables_module  # noqa: F401
-from millrace.keras.backend_settings import epsilon, floatx, image_data_format, set_epsilon, set_floatx, set_image_data_format  # noqa: F401
+from millrace.keras.backend_settings import epsilon, floatx, image_data_format, is_tpu_strategy, set_epsilon, set_floatx  # noqa: F401
+from millrace.keras.backend_settings import set_image_data_format  # noqa: F401
 from millrace.keras.backend_ctc import ctc_batch_cost, ctc_decode, ctc_label_dense_to_sparse  # noqa: F401
 from millrace.framework.unique_names import unique_name
 from millrace.ops.gradients import gradients as _gradients

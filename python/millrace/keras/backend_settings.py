@@ -40,3 +40,8 @@ def set_image_data_format(data_format: str) -> None:
     if data_format not in ("channels_last", "channels_first"):
         raise ValueError("Unknown data_format: %s" % data_format)
     _state["format"] = data_format
+
+
+def is_tpu_strategy(strategy: Any) -> bool:
+    """Whether a strategy, or None, is one of TPUs, by the name of its class."""
+    return type(strategy).__name__.startswith("TPUStrategy")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -412,6 +413,7 @@ def _unknown(what: str) -> Any:
 
 
 adam, sgd, rmsprop, adagrad, adadelta, adamax, nadam = Adam, SGD, RMSprop, Adagrad, Adadelta, Adamax, Nadam
+adadelta_v2 = adagrad_v2 = adam_v2 = adamax_v2 = gradient_descent_v2 = nadam_v2 = rmsprop_v2 = sys.modules[__name__]  # TensorFlow has a module for each
 _NAMES: Dict[str, Any] = {kind.__name__.lower(): kind for kind in (SGD, RMSprop, Adagrad, Adadelta, Adam, Adamax, Nadam, Ftrl, TFOptimizer)}
 
 

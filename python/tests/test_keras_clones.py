@@ -164,3 +164,34 @@ def test_a_row_without_input_has_no_weights_yet():
         row.summary()
     row.build((None, 3))
     assert len(row.trainable_weights) == 2 and row.non_trainable_weights == []
+
+
+@pytest.mark.parametrize("relocated", [False, True])
+def test_a_model_on_several_devices(monkeypatch, relocated):
+    from millrace.keras.utils import multi_gpu_utils
+
+    K.set_session(tf.Session(config=tf.ConfigProto(allow_soft_placement=True)))
+    a, b = tf.keras.Input((3,)), tf.keras.Input((2,))
+    joined = tf.keras.layers.concatenate([a, b])
+    model = tf.keras.Model([a, b], [tf.keras.layers.Dense(4, name="of_all")(joined), tf.keras.layers.Dense(1, name="of_one")(b)])
+    names = ["/job:localhost/replica:0/task:0/device:%s:0" % kind for kind in ("CPU", "GPU")] + ["/job:localhost/replica:0/task:0/device:GPU:2"]
+    monkeypatch.setattr(multi_gpu_utils, "_get_available_devices", lambda: names)
+    parted = tf.keras.utils.multi_gpu_model(model, [0, 2], cpu_relocation=relocated)
+    assert parted.count_params() == model.count_params() and [t.shape.as_list() for t in parted.outputs] == [[None, 4], [None, 1]]
+    assert {op.device for op in tf.get_default_graph().get_operations() if op.name.startswith("replica_2/") and op.type == "MatMul"} == {"/device:GPU:2"}
+    if not relocated:
+        data = [np.arange(15.0).reshape(5, 3), np.arange(10.0).reshape(5, 2)]
+        for one, other in zip(model.predict(data), parted.predict(data)):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+        parted.compile(loss="mse", optimizer="sgd")
+        assert parted.evaluate(data, [np.zeros((5, 4)), np.zeros((5, 1))], verbose=0)[0] > 0
+
+
+def test_devices_that_are_not_there():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(3,))])
+    with pytest.raises(ValueError, match="call `multi_gpu_model` with `gpus >= 2`. Received: `gpus=1`"):
+        tf.keras.utils.multi_gpu_model(model, 1)
+    with pytest.raises(
+        ValueError, match=r"the following devices to be available: \['/cpu:0', '/gpu:0', '/gpu:1'\]. However this machine only has: \['/cpu:0'\]"
+    ):
+        tf.keras.utils.multi_gpu_model(model, gpus=2)

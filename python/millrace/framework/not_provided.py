@@ -83,8 +83,6 @@ estimator.experimental: KMeans
     tf.contrib.factorization.KMeansClustering
 keras.experimental: WideDeepModel
     tf.estimator.DNNLinearCombinedClassifier, or a Model of both
-keras.utils: multi_gpu_model
-    the model itself: there are no GPUs
 keras.utils: convert_all_kernels_in_model
     weights of TensorFlow
 config: experimental_connect_to_cluster experimental_connect_to_host

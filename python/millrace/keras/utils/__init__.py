@@ -23,8 +23,8 @@ def _later(name: str) -> _Any:
         from millrace.keras.engine.network import get_source_inputs
 
         return get_source_inputs
-    home = {"HDF5Matrix": "io_utils", "model_to_dot": "vis_utils", "plot_model": "vis_utils"}.get(name, name)
-    if home in ("io_utils", "conv_utils", "losses_utils", "metrics_utils", "tf_utils", "vis_utils"):  # loaded when they are used
+    home = {"HDF5Matrix": "io_utils", "model_to_dot": "vis_utils", "plot_model": "vis_utils", "multi_gpu_model": "multi_gpu_utils"}.get(name, name)
+    if home in ("io_utils", "conv_utils", "losses_utils", "metrics_utils", "multi_gpu_utils", "tf_utils", "vis_utils"):  # loaded when they are used
         module = _importlib.import_module("millrace.keras.utils." + home)
         return module if home == name else getattr(module, name)
     raise AttributeError("tf.keras.utils.%s is not provided by Millrace" % name)

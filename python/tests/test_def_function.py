@@ -356,3 +356,57 @@ def test_gradients_of_calls_within_loops():
 
     made = [climbed(curve), climbed(branches), climbed(looped), tf.while_loop(lambda i, a: i < 2, nested, [0, x])[1], tf.gradients(climbed(curve), x)[0]]
     np.testing.assert_allclose(run(*made), [0.81433207, 2.8909726, 0.5099116, 0.63990283, 1.446456], rtol=1e-6)
+
+
+def test_effects_of_calls_whose_gradient_is_taken_happen_once():
+    """The values are TensorFlow 1.15.5's."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=2.0, use_resource=True)
+        calls = tf.get_variable("calls", initializer=0.0, use_resource=True)
+
+        @tf.function
+        def scaled(x):
+            calls.assign_add(1.0)
+            return x * v
+
+        @tf.function
+        def once(x):
+            y = scaled(x)
+            return tf.gradients(y, v)[0], y
+
+        @tf.function
+        def thrice(x):
+            y = tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, scaled(x)), [0, x])[1]
+            return tf.gradients(y, v)[0], y
+
+        results = [once(tf.constant(3.0)), thrice(tf.constant(3.0))]
+        session.run(tf.global_variables_initializer())
+        assert session.run(results[0]) == (3, 6) and session.run(calls) == 1
+        assert session.run(results[1]) == (36, 24) and session.run(calls) == 4
+
+
+def test_gradients_of_loops_that_read_rows_in_functions():
+    """The values are TensorFlow 1.15.5's."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=[1.0, 2.0, 3.0, 4.0], use_resource=True)
+        calls = tf.get_variable("calls", initializer=0.0, use_resource=True)
+
+        def scaled(x):
+            calls.assign_add(1.0)
+            return x * tf.reduce_sum(v.sparse_read([1]))
+
+        inner = tf.function(scaled)
+
+        @tf.function
+        def step():
+            v.assign_add([1.0, 1.0, 1.0, 1.0])
+            y = tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, inner(inner(x)) + calls), [0, 1.0])[1]
+            gradient = tf.convert_to_tensor(tf.gradients(y, v)[0])
+            v.assign_sub(0.1 * gradient)
+            return gradient, v.read_value(), y
+
+        result = step()
+        session.run(tf.global_variables_initializer())
+        gradient, after, y = session.run(result)
+        assert gradient.tolist() == [0, 1698, 0, 0] and y == 933 and session.run(calls) == 6
+        np.testing.assert_allclose(after, [2, -166.8, 4, 5], rtol=1e-6)

@@ -135,6 +135,7 @@ class Converter {
     }
     for (Node* node : spec_.body ? *spec_.body : graph_.nodes()) {
       if (!skipped.insert(node).second) continue;  // an input, or listed twice
+      if (!spec_.body && graph_.FindExpansion(node) != nullptr) continue;
       body_.push_back(node);
       node_names_.emplace(node, names_.Unique(node->name()));
     }
@@ -154,6 +155,7 @@ class Converter {
       proto.input.push_back(std::move(reference));
     }
     for (const Node* control : node.control_inputs()) {
+      control = Meant(control);
       auto it = node_names_.find(control);
       if (const std::string* argument = ArgumentFrom(control); it == node_names_.end() && argument != nullptr) {
         proto.input.push_back(absl::StrCat("^", *argument));
@@ -178,9 +180,22 @@ class Converter {
     return nullptr;
   }
 
+  // What stands for a call that was expanded for its gradient, if all nodes are the body.
+  const Node* Meant(const Node* node) const {
+    while (const Expansion* e = spec_.body ? nullptr : graph_.FindExpansion(node)) node = e->done;
+    return node;
+  }
+  Output Meant(Output value) const {
+    while (const Expansion* e = spec_.body || arguments_.contains(value) ? nullptr : graph_.FindExpansion(value.node)) {
+      value = e->outputs[static_cast<size_t>(value.index)];
+    }
+    return value;
+  }
+
   // How the function's body names a value: "argument" or "node:output_arg:position".
   template <typename Unavailable>
   StatusOr<std::string> Reference(Output value, Unavailable&& unavailable) {
+    value = Meant(value);
     if (auto arg = arguments_.find(value); arg != arguments_.end()) return arg->second;
     auto it = node_names_.find(value.node);
     if (it == node_names_.end()) {
@@ -220,7 +235,7 @@ class Converter {
     }
     for (size_t i = 0; i < spec_.control_outputs.size(); ++i) {
       const Node* node = spec_.control_outputs[i];
-      auto it = node_names_.find(node);
+      auto it = node_names_.find(Meant(node));
       if (it == node_names_.end()) {
         return InvalidArgument("control output '", node->name(), "' of function '", spec_.name, "' is not in the body");
       }

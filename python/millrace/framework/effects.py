@@ -20,6 +20,7 @@ _WITHOUT_EFFECT = re.compile(
 )
 _GATES = ("Switch", "RefSwitch", "Enter", "RefEnter")  # the ways into branches and loops
 _EXITS = ("Exit", "RefExit")  # the ways out of loops
+_EXPANDED = "/expanded"  # what stands for a call whose gradient was taken is named so behind it
 _stateful: Dict[str, bool] = {}  # by type
 
 
@@ -32,16 +33,73 @@ def has_effect(operation: Operation) -> bool:
     return _stateful[kind]
 
 
+class _Derived:
+    """A branch or a loop that gradients made."""
+
+    def __init__(self, outer: Any) -> None:
+        self.outer_context = outer
+
+
+def _context(operation: Operation) -> Any:
+    """The branch or loop that an operation lies in."""
+    context = operation._get_control_flow_context()
+    return operation.graph.__dict__.get("_derived_contexts", {}).get(operation) if context is None else context
+
+
+def _depth(context: Any) -> int:
+    depth = 0
+    while context is not None:
+        depth, context = depth + 1, context.outer_context
+    return depth
+
+
+def _place_derived(made: List[Operation]) -> Dict[Operation, Any]:
+    """The branches and loops of operations that gradients made, which tell of none: they lie where the innermost of their inputs does."""
+    if not made or not made[0].graph._flow_marks:
+        return {}
+    placed = made[0].graph.__dict__.setdefault("_derived_contexts", {})
+    entered: Dict[Any, _Derived] = {}  # by a loop's name, or the condition, the side and what is around
+
+    def side(tensor: Tensor) -> Any:
+        source = tensor.op
+        if source.type not in ("Switch", "RefSwitch") or source._get_control_flow_context() is not None or source.inputs[1].op.type == "LoopCond":
+            return _level(source)
+        around = placed.get(source)
+        return entered.setdefault((source.inputs[1], tensor.value_index, around), _Derived(around))
+
+    for operation in made:
+        if operation._get_control_flow_context() is not None or operation in placed:
+            continue
+        inputs = list(operation.inputs)[: 1 if operation.type in ("Merge", "RefMerge") else None]
+        context = max([*map(side, inputs), *map(_level, operation.control_inputs)], key=_depth, default=None)
+        if operation.type in ("Enter", "RefEnter"):
+            context = entered.setdefault(operation.get_attr("frame_name"), _Derived(context))
+        elif operation.type in ("Merge", "RefMerge") and inputs[0].op.type not in ("Enter", "RefEnter"):
+            context = context.outer_context if context is not None else None
+        if context is not None:
+            placed[operation] = context
+    return placed
+
+
+def _without_expanded(made: List[Operation]) -> List[Operation]:
+    """The operations but for those that calls were expanded to: a call does all that they do."""
+    if not any(_EXPANDED in operation.name for operation in made):
+        return made
+    functions = made[0].graph.__dict__.get("_defined_functions", ())
+    calls = {op.name for op in made if op.type in functions or any(attr.type == "func" for attr in op.op_def.attr)}
+    return [op for op in made if not any(op.name[: at.start()] in calls for at in re.finditer(_EXPANDED, op.name))]
+
+
 def _level(operation: Operation) -> Any:
     """The branch or loop that an operation's results belong to."""
-    context = operation._get_control_flow_context()
+    context = _context(operation)
     return context.outer_context if context is not None and operation.type in _EXITS else context
 
 
 def _contexts(operation: Operation) -> List[Any]:
     """The branches and loops that an operation lies in, the innermost one first."""
     found = []
-    context = operation._get_control_flow_context()
+    context = _context(operation)
     while context is not None:
         found.append(context)
         context = context.outer_context
@@ -64,6 +122,7 @@ def _before(operation: Operation) -> List[Operation]:
 def to_be_done(made: List[Operation], context: Any) -> Set[Operation]:
     """Which of the operations that were made in a branch or loop (None: in none) are to be done in each call: those that have an effect, and
     those that give on what others within do."""
+    made = _without_expanded(made)
     effects = {operation for operation in made if has_effect(operation)}
     if effects:
         effects.difference_update(_initializers(get_default_graph()))
@@ -72,7 +131,7 @@ def to_be_done(made: List[Operation], context: Any) -> Set[Operation]:
     for operation in made if len(found) < len(effects) else ():  # none comes before what it needs, but for what comes from the round before
         level = _level(operation)
         earlier = [other for other in _before(operation) if other in below]
-        ends = operation.type in _EXITS and operation._get_control_flow_context() in busy
+        ends = operation.type in _EXITS and _context(operation) in busy
         if ends or any(_level(other) is level and level is not context or _is_within(_level(other), level) for other in earlier):
             below.add(operation)
             if level is context:
@@ -88,6 +147,8 @@ def _initializers(graph: Graph) -> List[Operation]:
 
 def put_in_order(made: List[Operation]) -> None:
     """Lets the operations that use a resource which some of them change wait for each other, as they were made; a branch or loop counts as one."""
+    made = _without_expanded(made)
+    derived = _place_derived(made)
     roots: Dict[Tensor, Tensor] = {}  # resources by the tensors that pass them on
 
     def resources(operation: Operation) -> Set[Tensor]:
@@ -113,39 +174,47 @@ def put_in_order(made: List[Operation]) -> None:
                     latest.setdefault((level, resource), set()).add(operation)
             if other in used and (theirs is level or _is_within(theirs, level)):
                 used.setdefault(operation, set()).update(used[other])
-        left = used_within.get(operation._get_control_flow_context(), ()) if operation.type in _EXITS else ()
+        left = used_within.get(_context(operation), ()) if operation.type in _EXITS else ()
         for resource in left:
             latest.setdefault((level, resource), set()).add(operation)
         if left and level is not None:
             used.setdefault(operation, set()).update(left)
         uses = resources(operation) & changed
-        for around in _contexts(operation) if uses else ():
+        reads = operation in derived and not has_effect(operation)  # what a gradient's loop reads may enter it after others have left it
+        for around in _contexts(operation) if uses and not reads else ():
             used_within.setdefault(around, set()).update(uses)
         gate = operation.type in _GATES and _is_within(level, _level(operation.inputs[0].op))
         for resource in uses:
             place = (_level(operation.inputs[0].op) if gate else level, resource)
-            for other in latest.get(place, set()) - {operation}:
-                operation._add_control_input(other)
-            if not gate:
+            missing = latest.get(place, set()) - {operation, *operation.control_inputs}
+            operation._add_control_inputs(sorted(missing, key=lambda other: other._id))
+            if not gate and not reads:
                 latest[place] = {operation}
-        if uses and level is not None:
+        if uses and not reads and level is not None:
             used.setdefault(operation, set()).update(uses)
 
 
 @contextlib.contextmanager
 def kept(graph: Graph) -> Iterator[None]:
     """A context in which what branches and loops do is done although nobody reads their results."""
-    before = graph.__dict__.get("_keeps_effects", False)
-    graph.__dict__["_keeps_effects"] = True
+    before = graph.__dict__.get("_keeps_effects")
+    graph.__dict__["_keeps_effects"] = graph.version
     try:
         yield
     finally:
         graph.__dict__["_keeps_effects"] = before
 
 
+def settle(graph: Graph) -> None:
+    """Puts what was made in kept() in order now: what calls are expanded to takes over what they wait for."""
+    since = graph.__dict__.get("_keeps_effects")
+    if since is not None:
+        put_in_order(graph.get_operations()[since:])
+
+
 def waiting(results: List[Any], graph: Graph, since: int) -> List[Any]:
     """The results of a branch or a loop's body, which wait for what it does where that is kept. `since`: Graph.version before it."""
-    if not graph.__dict__.get("_keeps_effects", False):
+    if graph.__dict__.get("_keeps_effects") is None:
         return results
     return behind(results, list(to_be_done(graph.get_operations()[since:], graph._get_control_flow_context())))
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import millrace._core as _core
 from millrace import tf_logging
-from millrace.framework import dtypes, nest
+from millrace.framework import dtypes, effects, nest
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -102,6 +102,7 @@ def _gradients(
                     )
                 incoming[i] = g
         _failed.error = None
+        effects.settle(graph)
         try:
             made = _core.add_gradients(
                 graph,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How pipelines of tf.data are run, what is counted of them, and functions of a state."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,26 @@ def test_what_changes_no_element(session):
     three = Dataset.range(3).apply(rewriting.assert_next(["Map"])).apply(rewriting.model()).apply(rewriting.non_serializable())
     three = three.apply(rewriting.optimize(["map_fusion"])).apply(names.find(ops + "sleep").sleep(1))
     assert found(session, threads.override_threadpool(three, threads.PrivateThreadPool(2, display_name="pool"))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("option", ["experimental_deterministic", "deterministic"])
+@pytest.mark.parametrize("by_reading_ahead", [False, True])
+def test_elements_come_as_they_are_ready_where_that_is_allowed(session, option, by_reading_ahead):
+    first_may_end = threading.Event()
+
+    def wait(x):
+        assert x != 0 or first_may_end.wait(30)
+        return x
+
+    options = tf.data.Options()
+    setattr(options, option, False)
+    dataset = Dataset.range(3).map(lambda x: tf.py_func(wait, [x], tf.int64), 3).with_options(options)
+    iterator = (dataset.prefetch(1) if by_reading_ahead else dataset).make_initializable_iterator()
+    following = iterator.get_next()
+    session.run(iterator.initializer)
+    early = [session.run(following) for _ in range(2)]
+    first_may_end.set()
+    assert (sorted(early), session.run(following)) == ([1, 2], 0)
 
 
 def test_states_keep_of_their_shapes_what_no_call_changes(session):

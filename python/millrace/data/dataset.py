@@ -229,7 +229,7 @@ class Dataset:
 
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator that needs no initialization. The data set must need no state: neither placeholders nor variables."""
-        name = factory(self._asserted())
+        name = factory(self._optimized())
         with control_dependencies(None):
             handle = gen_ops.one_shot_iterator(name, *self._spec)
         return Iterator(handle, None, self._element_spec)
@@ -238,21 +238,16 @@ class Dataset:
         """An iterator whose initializer has to run first."""
         with control_dependencies(None):
             handle = gen_ops.iterator_v2(shared_name or "", "", *self._spec)
-        return Iterator(handle, gen_ops.make_iterator(self._asserted(), handle), self._element_spec)
+        return Iterator(handle, gen_ops.make_iterator(self._optimized(), handle), self._element_spec)
 
-    def _asserted(self) -> Tensor:
-        """The variant; where something is asserted of the data set (assert_next), under the OptimizeDataset and the ModelDataset that its
-        options ask for."""
-        if not _holds(self._variant, "AssertNextDataset"):
-            return self._variant
+    def _optimized(self) -> Tensor:
+        """The variant, under OptimizeDataset where its options allow elements to come as they are ready, and where something is asserted of
+        the data set (assert_next): then with all that its options ask for."""
         options, made = self.options(), self._variant
-        optimizations = options.experimental_optimization
-        names = [name for name, value in optimizations._given.items() if value is True and name not in ("apply_default_optimizations", "autotune")]
-        names += ["map_vectorization"] if optimizations.map_vectorization.enabled else []
-        names += ["latency_all_edges"] if options.experimental_stats.latency_all_edges else []
-        if optimizations.apply_default_optimizations is not False:
-            names += ["map_and_batch_fusion", "noop_elimination", "shuffle_and_repeat_fusion"]
-        if optimizations.autotune is not False:
+        names = options._static_optimizations()
+        if not _holds(made, "AssertNextDataset"):
+            names = [name for name in names if name == "make_sloppy"]
+        elif options.experimental_optimization.autotune is not False:
             made = gen_ops.model_dataset(made, output_types=self._spec[0], output_shapes=self._spec[1])
         return gen_ops.optimize_dataset(made, convert_to_tensor(names, dtypes.string), *self._spec) if names else made
 

@@ -148,7 +148,7 @@ class Options(_Hints):
         vectorization, stats = wanted.map_vectorization, self.experimental_stats
         said = {
             "map_vectorization": vectorization is not None and vectorization.enabled,
-            "make_sloppy": self.experimental_deterministic is False,
+            "make_sloppy": any(allowed is False for allowed in (self.experimental_deterministic, self.deterministic)),
             "latency_all_edges": stats is not None and stats.latency_all_edges,
             "slack": self.experimental_slack,
         }

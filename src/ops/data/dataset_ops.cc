@@ -262,10 +262,11 @@ void AddFunctions(const Declarer& add, OpRegistry& r) {
       "MapDataset", kCaptured,
       "What `f` returns for each element, with other_arguments after it. OutOfRange in `f` is the end of the data set.",
       "", absl::StrCat(map, "; +preserve_cardinality:bool=false"));
-  add.Over(
-      "ParallelMapDataset", absl::StrCat(kCaptured, ", num_parallel_calls:i32"),
-      "MapDataset with up to num_parallel_calls calls at once (-1: a few). The order stays, whatever `sloppy` says.",
-      "", absl::StrCat(map, "; +sloppy:bool=false; +preserve_cardinality:bool=false"));
+  add.Over("ParallelMapDataset", absl::StrCat(kCaptured, ", num_parallel_calls:i32"),
+           "MapDataset with up to num_parallel_calls calls at once (-1: a few). With `sloppy`, their results come as "
+           "they are "
+           "ready.",
+           "", absl::StrCat(map, "; +sloppy:bool=false; +preserve_cardinality:bool=false"));
   add.Over("FilterDataset", kCaptured, "The elements of which `predicate` says true.", "",
            absl::StrCat("predicate:func; Targuments:list(type)>=0; ", kOut));
   add.Over("FlatMapDataset", kCaptured, "The elements of the data sets that `f` returns, one after the other.", "", f);

@@ -29,6 +29,11 @@ struct DataContext {
   std::optional<int> inter_op_threads{};  // of functions, see FunctionCall
   StepTrace* trace = nullptr;             // of the step that waits, see FunctionCall
   const StatsSink* stats = nullptr;       // null: nothing is counted; it lives as long as the iterators that are told
+  bool sloppy = false;                    // what works in parallel gives elements as they are ready
+  // Of a thread that works ahead until `stop`.
+  DataContext Ahead(CancellationManager& stop) const {
+    return {.cancellation = stop, .env = env, .stats = stats, .sloppy = sloppy};
+  }
   // Cancelled, whatever the reason's code is: to data sets OutOfRange is an end, and other errors may be passed over.
   Status KeepGoing() const {
     return cancellation.IsCancelled() ? Cancelled(cancellation.reason().message()) : absl::OkStatus();

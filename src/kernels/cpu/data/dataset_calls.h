@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a function at once, each on a thread of its own, whose results come in the order in which they were started.
+// Calls of a function at once, each on a thread of its own, whose results come in the order in which they were started,
+// or in which they are ready.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -79,18 +81,24 @@ class ParallelCalls {
     }
     return absl::OkStatus();
   }
-  // Waits for the first call, of which there is one, and takes it away; Cancelled with the context.
-  StatusOr<std::shared_ptr<Call>> Take(DataContext& ctx) {
-    std::shared_ptr<Call> first = calls_.front();
+  // Waits for the first call, of which there is one, and takes it away; Cancelled with the context. With `any`, the
+  // first of those that are over.
+  StatusOr<std::shared_ptr<Call>> Take(DataContext& ctx, bool any = false) {
+    auto taken = calls_.end();
     {
       const WakeOnCancel wake(ctx.cancellation, mu_);
       absl::MutexLock lock(&mu_);
-      const auto ready = [&] { return first->over || ctx.cancellation.IsCancelled(); };
+      const auto last = any ? calls_.end() : calls_.begin() + 1;
+      const auto ready = [&] {
+        taken = std::find_if(calls_.begin(), last, [](const std::shared_ptr<Call>& c) { return c->over; });
+        return taken != last || ctx.cancellation.IsCancelled();
+      };
       env_.Await(mu_, absl::Condition(&ready));
-      if (!first->over) return ctx.KeepGoing();
+      if (taken == last) return ctx.KeepGoing();
     }
-    calls_.pop_front();
-    return first;
+    std::shared_ptr<Call> call = std::move(*taken);
+    calls_.erase(taken);
+    return call;
   }
 
  private:

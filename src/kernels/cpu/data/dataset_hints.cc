@@ -34,11 +34,40 @@ class ModelKernel final : public DatasetKernel {
   }
 };
 
-// Nothing is rewritten, so what rewriting should make of the pipeline cannot be asserted.
+// The input, of which all that works in parallel gives elements as they are ready.
+class SloppyIterator final : public DataIterator {
+ public:
+  explicit SloppyIterator(DataIteratorPtr input) : input_(std::move(input)) {}
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    DataContext sloppy = ctx;
+    sloppy.sloppy = true;
+    return input_->Next(sloppy, element);
+  }
+
+ private:
+  const DataIteratorPtr input_;
+};
+
+StatusOr<DatasetRef> Sloppy(DatasetRef input) {
+  ElementSpec spec = input->spec();
+  return DatasetRef(MakeRef<OneMoreDataset>(
+      std::move(spec), std::move(input),
+      [](const RefPtr<const OneMoreDataset>& self, DataContext& ctx) -> StatusOr<DataIteratorPtr> {
+        MR_ASSIGN_OR_RETURN(DataIteratorPtr under, self->params()->MakeIterator(ctx));
+        return std::make_unique<SloppyIterator>(std::move(under));
+      }));
+}
+
+// Nothing is rewritten but orders that need not be kept, so what rewriting should make of the pipeline cannot be
+// asserted.
 class OptimizeKernel final : public DatasetKernel {
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
-    const bool stays = input->assertions().empty() || ctx.input(1).num_elements() == 0;
+    const auto names = ctx.input(1).flat<TString>();
+    if (std::any_of(names.begin(), names.end(), [](const TString& n) { return n.view() == "make_sloppy"; })) {
+      return Sloppy(std::move(input));
+    }
+    const bool stays = input->assertions().empty() || names.empty();
     return stays ? std::move(input) : OneMore(std::move(input));
   }
   StatusOr<std::vector<NextAssertion>> Assertions(const KernelContext&) const override {

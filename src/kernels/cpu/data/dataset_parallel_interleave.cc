@@ -119,7 +119,7 @@ class ParallelInterleaveDataset final : public Dataset {
             return Turn::kMade;
           case Found::kWait:
             any_reads = true;
-            if (p.sloppy) continue;
+            if (p.sloppy || ctx.sloppy) continue;
             if (at != at_) taken_ = 0;
             at_ = at;
             Wait(ctx, [&] { return HasNews(*reader); });
@@ -183,8 +183,7 @@ class ParallelInterleaveDataset final : public Dataset {
         ++running_;
         reader->reading = true;
       }
-      const Status s = env_.StartThread([this, reader, stats = ctx.stats, args = std::move(args)]() mutable {
-        DataContext own{.cancellation = stop_, .env = env_, .stats = stats};
+      const Status s = env_.StartThread([this, reader, own = ctx.Ahead(stop_), args = std::move(args)]() mutable {
         const Status failed = WithoutExceptions([&] { return Read(own, std::move(args), reader); });
         absl::MutexLock lock(&mu_);
         if (!failed.ok()) {

@@ -28,8 +28,7 @@ class PrefetchIterator final : public DataIterator {
     absl::MutexLock lock(&mu_);
     if (!started_) {
       started_ = running_ = true;
-      stats_ = ctx.stats;
-      if (Status s = env_.StartThread([this] { Produce(); }); !s.ok()) {
+      if (Status s = env_.StartThread([this, own = ctx.Ahead(stop_)] { Produce(own); }); !s.ok()) {
         started_ = running_ = false;
         return s;
       }
@@ -51,8 +50,7 @@ class PrefetchIterator final : public DataIterator {
   }
 
  private:
-  void Produce() {
-    DataContext ctx{.cancellation = stop_, .env = env_, .stats = stats_};
+  void Produce(DataContext ctx) {
     const auto wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return buffer_.size() < limit_ || stopped_; };
     absl::MutexLock lock(&mu_);
     while (true) {
@@ -82,7 +80,6 @@ class PrefetchIterator final : public DataIterator {
   const DatasetRef dataset_;
   const DataIteratorPtr input_;
   const size_t limit_;
-  const StatsSink* stats_ = nullptr;  // set before the thread begins
   CancellationManager stop_;
   absl::Mutex mu_;
   std::deque<Made> buffer_ ABSL_GUARDED_BY(mu_);
@@ -123,10 +120,11 @@ struct ParallelMapping {
   DatasetRef input;
   CapturedFunction function;
   size_t calls = 1;
+  bool sloppy = false;
   bool keeps_count = false;
 };
 
-// Several calls at once; their results in the order of the elements.
+// Several calls at once; their results in the order of the elements, unless it is sloppy: then as they are ready.
 class ParallelMapDataset final : public Dataset {
  public:
   ParallelMapDataset(ElementSpec spec, ParallelMapping mapping)
@@ -145,7 +143,7 @@ class ParallelMapDataset final : public Dataset {
       const ParallelMapping& m = dataset_->mapping_;
       MR_RETURN_IF_ERROR(calls_.Fill(ctx, m.calls, &input_));
       if (calls_.empty()) return false;
-      MR_ASSIGN_OR_RETURN(const auto call, calls_.Take(ctx));
+      MR_ASSIGN_OR_RETURN(const auto call, calls_.Take(ctx, m.sloppy || ctx.sloppy));
       if (absl::IsOutOfRange(call->status)) {
         if (m.keeps_count) return InvalidArgument("Function invocation produced OutOfRangeError");
         return false;
@@ -169,6 +167,7 @@ class ParallelMapKernel final : public DatasetKernel, public UsesFunctions {
  public:
   Status Init(const KernelInit& init) override {
     MR_RETURN_IF_ERROR(function_.Init(init, "f"));
+    MR_ASSIGN_OR_RETURN(sloppy_, init.Attr<bool>("sloppy"));
     MR_ASSIGN_OR_RETURN(keeps_count_, init.Attr<bool>("preserve_cardinality"));
     return DatasetKernel::Init(init);
   }
@@ -186,11 +185,13 @@ class ParallelMapKernel final : public DatasetKernel, public UsesFunctions {
     if (calls == kAutotune) calls = kAutotunedCalls;
     if (calls <= 0) return InvalidArgument("num_parallel_calls must be greater than zero.");
     m.calls = static_cast<size_t>(std::min(calls, kMaxCalls));
+    m.sloppy = sloppy_;
     m.keeps_count = keeps_count_;
     return DatasetRef(MakeRef<ParallelMapDataset>(spec(), std::move(m)));
   }
 
   FunctionAttr function_;
+  bool sloppy_ = false;
   bool keeps_count_ = false;
 };
 

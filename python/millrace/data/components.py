@@ -72,8 +72,8 @@ def specs(types: Any, shapes: Any = None, classes: Any = None) -> Any:
 def _spec_of(cls: Any, shape: TensorShape, dtype: DType) -> Any:
     """The spec of components of a class. The shape of a TensorArray begins with dynamic_size and infer_shape, as dimensions."""
     if isinstance(cls, type) and issubclass(cls, TensorArray):
-        flags = [None if size is None else bool(size) for size in shape[:2].as_list()]
-        return TensorArraySpec(shape[2:], dtype, *flags)
+        dynamic_size, infer_shape = (None if size is None else bool(size) for size in shape[:2].as_list())
+        return TensorArraySpec(shape[2:], dtype, dynamic_size, infer_shape)
     return (SparseTensorSpec if isinstance(cls, type) and issubclass(cls, SparseTensor) else TensorSpec)(shape, dtype)
 
 

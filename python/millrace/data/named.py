@@ -41,7 +41,8 @@ def ParallelMapDataset(
 def PrefetchDataset(input_dataset: Dataset, buffer_size: Any, slack_period: Any = None) -> Dataset:
     """Dataset.prefetch; nothing waits to let others go first, whatever slack_period says."""
     size = _int64(-1 if buffer_size is None else buffer_size)
-    return input_dataset._same(gen_ops.prefetch_dataset(input_dataset._variant, size, *input_dataset._spec, slack_period=slack_period or 0))
+    types, shapes = input_dataset._spec
+    return input_dataset._same(gen_ops.prefetch_dataset(input_dataset._variant, size, types, shapes, slack_period=slack_period or 0))
 
 
 def _GeneratorDataset(init_args: Any, init_func: Callable[..., Any], next_func: Callable[..., Any], finalize_func: Callable[..., Any]) -> Dataset:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Dict, Optional
 
 from millrace.data.dataset import Dataset
 from millrace.framework import dtypes
@@ -30,16 +30,12 @@ def snapshot(
     read there afterwards. What has not come to its end pending_snapshot_expiry_seconds after it began is written anew. Files are written and read
     by the thread that wants the elements, in their order, whatever the numbers of threads say."""
     numbers = [shard_size_bytes, pending_snapshot_expiry_seconds, num_reader_threads, reader_buffer_size, num_writer_threads, writer_buffer_size]
-    settings = dict(
-        zip(
-            ("shard_size_bytes", "pending_snapshot_expiry_seconds", "num_reader_threads", "reader_buffer_size", "num_writer_threads", "writer_buffer_size"),
-            (-1 if number is None else number for number in numbers),
-        )
-    )
-    texts = {"compression": compression or "", "reader_path_prefix": reader_path_prefix or "", "writer_path_prefix": writer_path_prefix or ""}
+    names = ("shard_size_bytes", "pending_snapshot_expiry_seconds", "num_reader_threads", "reader_buffer_size", "num_writer_threads", "writer_buffer_size")
+    settings: Dict[str, Any] = {name: -1 if number is None else number for name, number in zip(names, numbers)}
+    settings.update(compression=compression or "", reader_path_prefix=reader_path_prefix or "", writer_path_prefix=writer_path_prefix or "")
 
     def applied(dataset: Dataset) -> Dataset:
-        folder = convert_to_tensor(path, dtypes.string)
-        return dataset._same(gen_ops.snapshot_dataset(dataset._variant, folder, *dataset._spec, **texts, **settings))
+        folder, (types, shapes) = convert_to_tensor(path, dtypes.string), dataset._spec
+        return dataset._same(gen_ops.snapshot_dataset(dataset._variant, folder, types, shapes, **settings))
 
     return applied

@@ -122,11 +122,11 @@ def register_op_list(op_list: Any) -> None:
     if not isinstance(op_list, definitions.OpList):
         raise at_user_line(TypeError("%s is %s, not an op_def_pb2.OpList" % (op_list, type(op_list))))
     for op in op_list.op:
-        specs = [[_arg(a) for a in op.input_arg], [_arg(a) for a in op.output_arg], [_attr(a) for a in op.attr]]
+        specs = inputs, outputs, attrs = [_arg(a) for a in op.input_arg], [_arg(a) for a in op.output_arg], [_attr(a) for a in op.attr]
         there = _registered(op.name)
         if there is None:
-            define(op.name, *specs, stateful=op.is_stateful)
-        elif specs != [[_arg(a) for a in there.input_arg], [_arg(a) for a in there.output_arg], [_attr(a) for a in there.attr]]:
+            define(op.name, inputs, outputs, attrs, stateful=op.is_stateful)
+        elif specs != ([_arg(a) for a in there.input_arg], [_arg(a) for a in there.output_arg], [_attr(a) for a in there.attr]):
             raise at_user_line(ValueError("op %s is registered already, as another: %s; given: %s" % (op.name, there, op)))
 
 

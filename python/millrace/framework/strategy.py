@@ -323,7 +323,8 @@ class ReplicaContext:
 
 _merging = False
 _chosen: Any = None  # the scope of experimental_set_strategy
-_default = _strategy = _DefaultDistributionStrategy()
+_default: Strategy = _DefaultDistributionStrategy()
+_strategy = _default
 _replica = ReplicaContext(_strategy)
 
 

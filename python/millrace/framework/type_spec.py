@@ -311,12 +311,14 @@ class SparseTensorSpec(_EncodedSpec):
         return (SparseTensorValue if _of_arrays(components) else SparseTensor)(*components)
 
     def _to_tensor_list(self, value: Any) -> List[Any]:
-        return [gen_ops.serialize_sparse(*self._to_components(value), out_type=dtypes.variant)]
+        indices, values, shape = self._to_components(value)
+        return [gen_ops.serialize_sparse(indices, values, shape, out_type=dtypes.variant)]
 
     def _to_batched_tensor_list(self, value: Any) -> List[Any]:
         if value.get_shape().ndims == 0:
             raise at_user_line(ValueError("Value %s has insufficient rank for batching." % (value,)))
-        return [gen_ops.serialize_many_sparse(*self._to_components(value), out_type=dtypes.variant)]
+        indices, values, shape = self._to_components(value)
+        return [gen_ops.serialize_many_sparse(indices, values, shape, out_type=dtypes.variant)]
 
     def _decoded(self, variant: Any) -> Any:
         made, rank = SparseTensor(*gen_ops.deserialize_sparse(variant, self._dtype)), self._shape.ndims
@@ -451,7 +453,9 @@ class TensorArraySpec(TypeSpec):
 
     _fields = ("element_shape", "dtype", "dynamic_size", "infer_shape")
 
-    def __init__(self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False, infer_shape: bool = True) -> None:
+    def __init__(
+        self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: Optional[bool] = False, infer_shape: Optional[bool] = True
+    ) -> None:
         self._element_shape, self._dtype, self._dynamic_size, self._infer_shape = TensorShape(element_shape), dtypes.as_dtype(dtype), dynamic_size, infer_shape
 
     dtype = property(lambda self: self._dtype, doc="The type of their elements.")
@@ -464,7 +468,7 @@ class TensorArraySpec(TypeSpec):
     @property
     def value_type(self) -> Any:
         """tf.TensorArray."""
-        return names.module("python.ops.tensor_array_ops").TensorArray
+        return names.find("python.ops.tensor_array_ops").TensorArray
 
 
 class OptionalSpec(TypeSpec):

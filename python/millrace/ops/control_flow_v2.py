@@ -143,8 +143,9 @@ def cond_v2(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], 
         parts = [_Part(graph, [graph._captured[t] for t in outside], graph.outputs) for graph in graphs]
         shapes = [one.shape.most_specific_compatible_shape(other.shape) for one, other in zip(*(graph.outputs for graph in graphs))]
         call = gen_ops._if if any(map(_is_stateful, graphs)) else gen_ops.stateless_if
+        then, otherwise = _added(parts)
         with get_default_graph().control_dependencies(_waits_for(graphs)):
-            results = call(pred, [_here(t) for t in outside], parts[0]._outputs, *_added(parts), output_shapes=shapes, name=scope)
+            results = call(pred, [_here(t) for t in outside], parts[0]._outputs, then, otherwise, output_shapes=shapes, name=scope)
         if isinstance(results, Operation):
             return results
         return packed(made[0], _identities(nest.listed(results), shapes, graphs))
@@ -163,7 +164,7 @@ def _branch(fn: Callable[[], Any], made: List[Any]) -> Callable[[], Any]:
 def _check_same(graphs: Sequence[FuncGraph], made: Sequence[Any]) -> None:
     """Raises TypeError unless both branches return the same structure of the same types."""
     try:
-        nest.assert_same_structure(*made, expand_composites=True)
+        nest.assert_same_structure(made[0], made[1], expand_composites=True)
         differ = [(a, b) for a, b in zip(*(g.outputs for g in graphs)) if a.dtype.base_dtype != b.dtype.base_dtype]
         detail = "" if not differ else "%s and %s have different types" % differ[0]
     except (ValueError, TypeError) as error:
@@ -232,8 +233,10 @@ def while_loop(
         call = gen_ops._while if any(map(_is_stateful, graphs)) else gen_ops.stateless_while
         around = [_here(t) for t in outside]
         known = [TensorShape([])] * count + shapes + [t.shape for t in around]
+        goes_on, one_round = _added(parts)
         with get_default_graph().control_dependencies(_waits_for(graphs)):
-            results = nest.listed(call([*rounds, *start, *around], *_added(parts), output_shapes=known, parallel_iterations=parallel_iterations, name=scope))
+            results = call([*rounds, *start, *around], goes_on, one_round, output_shapes=known, parallel_iterations=parallel_iterations, name=scope)
+        results = nest.listed(results)
         values = _identities(results[count : count + len(start)], shapes, graphs, 2)  # TensorFlow counts the rounds too
     last = nest.pack_sequence_as(structure, nest.flatten(packed(latest[0], values)))
     return last if return_same_structure or len(structure) > 1 else nest.flatten(last)[0] if not isinstance(last[0], (list, tuple, dict)) else last[0]

@@ -181,8 +181,8 @@ def _register(line: str) -> str:
             _kept.append(function)
             _set_shape(builder, ctypes.cast(function, _PTR))
 
-    specs = [[spec.strip() for spec in part.split(";") if spec.strip()] for part in (parts + ["", "", ""])[:3]]
-    define(name, *specs, stateful=parts[3:] == ["stateful"], more=more)
+    inputs, outputs, attrs = ([spec.strip() for spec in part.split(";") if spec.strip()] for part in (parts + ["", "", ""])[:3])
+    define(name, inputs, outputs, attrs, stateful=parts[3:] == ["stateful"], more=more)
     return name
 
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor/allocator.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -289,6 +291,61 @@ TEST(ArenaTest, GrowthGivesUnusablePagesBack) {
   EXPECT_TRUE(arena.Verify());
   for (void* p : used) arena.Deallocate(p);
   EXPECT_TRUE(arena.Verify());
+}
+
+// Bytes of `address` and what follows that have pages.
+size_t ResidentBytes(void* address, size_t bytes) {
+  constexpr size_t kPage = 4096;
+  std::vector<unsigned char> pages(bytes / kPage);
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(address) + kPage - 1) / kPage * kPage;
+  if (::mincore(reinterpret_cast<void*>(first), bytes - kPage, pages.data()) != 0) return SIZE_MAX;
+  return kPage *
+         static_cast<size_t>(std::count_if(pages.begin(), pages.end(), [](auto page) { return (page & 1) != 0; }));
+}
+
+TEST(ArenaTest, WhatStaysFreeGoesBackWithoutFurtherFrees) {
+  Arena arena;
+  void* const used = arena.Allocate(100 * kMiB);
+  void* const freed = arena.Allocate(300 * kMiB);
+  std::memset(freed, 1, 300 * kMiB);
+  EXPECT_TRUE(arena.Deallocate(freed)) << "now somebody has to tend";
+  void* const again = arena.Allocate(kMiB);
+  EXPECT_FALSE(arena.Deallocate(again)) << "somebody does";
+  EXPECT_GE(ResidentBytes(freed, 300 * kMiB), 299 * kMiB);
+
+  EXPECT_TRUE(arena.Tend()) << "it was in use in this time";
+  EXPECT_EQ(arena.usage().free_resident, 300 * kMiB);
+  EXPECT_FALSE(arena.Tend()) << "there was no need for it in this one";
+  EXPECT_LE(arena.usage().free_resident, 64 * kMiB);
+  EXPECT_LE(ResidentBytes(freed, 300 * kMiB), 65 * kMiB);
+  EXPECT_EQ(arena.usage().in_use, 100 * kMiB);
+  EXPECT_TRUE(arena.Verify());
+
+  void* const more = arena.Allocate(300 * kMiB);
+  EXPECT_EQ(more, freed);
+  EXPECT_TRUE(arena.Deallocate(more)) << "and once more";
+  arena.NobodyTends();
+  EXPECT_TRUE(arena.Deallocate(used));
+}
+
+TEST(ArenaTest, ALoopKeepsWhatItNeedsOnceAnIteration) {
+  Arena arena;
+  for (int i = 0; i < 5; ++i) {
+    void* const p = arena.Allocate(300 * kMiB);
+    arena.Deallocate(p);
+    EXPECT_TRUE(arena.Tend());
+    EXPECT_EQ(arena.usage().free_resident, 300 * kMiB) << i;
+  }
+}
+
+TEST(ArenaTest, SmallPiecesWakeNobodyForEver) {
+  Arena arena;
+  std::vector<void*> pieces;
+  for (int i = 0; i < 400; ++i) pieces.push_back(arena.Allocate(kMiB / 2));
+  for (size_t i = 0; i < pieces.size(); i += 2) arena.Deallocate(pieces[i]);  // 100 MiB, none of which may go
+  arena.Tend();
+  EXPECT_FALSE(arena.Tend());
+  EXPECT_EQ(arena.usage().free_resident, 100 * kMiB);
 }
 
 TEST(BufferTest, HeaderAndBytesAreOneAllocation) {

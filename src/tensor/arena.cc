@@ -3,9 +3,9 @@
 // fit, then takes the smallest of the next bin that has any; both looks are bounded. When nothing fits, the arena grows
 // at its end, and a free block there grows with it.
 //
-// Two rules bound what is free but resident, beyond max(64 MB, a quarter of the peak in use): growth gives as much back
-// as it takes, and what stayed free for a whole window of time is given back. A loop that uses its memory once per
-// iteration never loses any.
+// Two rules bound what is free but resident, beyond max(64 MB, a quarter of the most in use lately): growth gives as
+// much back as it takes, and what stayed free between two calls of Tend is given back. A loop that uses its memory once
+// per iteration, and an iteration lasts no longer than that, never loses any.
 #include "tensor/arena.h"
 
 #include <sys/mman.h>
@@ -14,22 +14,16 @@
 #include <bit>
 #include <utility>
 
-#include "base/stopwatch.h"
-
 namespace millrace {
 namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kKeepFree = size_t{64} << 20;
 constexpr size_t kMinPurge = size_t{1} << 20;
-constexpr int64_t kWindowNanos = 10'000'000'000;
-constexpr uint32_t kFreesPerClock = 64;
 constexpr int kLooksInOwnBin = 32;
 constexpr int kLooksInNextBin = 8;
 
 }  // namespace
-
-Arena::Arena() : window_start_(RealNanos()) {}
 
 // 16 bins of one granule each, then 8 per power of two.
 size_t Arena::BinOf(size_t size) {
@@ -43,6 +37,7 @@ void* Arena::Allocate(size_t bytes) {
   if (bytes == 0 || bytes > kMaxBytes) return nullptr;
   const size_t size = (bytes + kGranule - 1) / kGranule * kGranule;
   const absl::MutexLock lock(&mu_);
+  is_quiet_ = false;
   Block* block = FindFit(size);
   if (block == nullptr) block = Grow(size);
   if (block == nullptr) return nullptr;
@@ -54,10 +49,11 @@ void* Arena::Allocate(size_t bytes) {
   return block->address;
 }
 
-void Arena::Deallocate(void* p) {
+bool Arena::Deallocate(void* p) {
   const absl::MutexLock lock(&mu_);
   const auto found = allocated_.find(p);
-  if (found == allocated_.end()) return;
+  if (found == allocated_.end()) return false;
+  is_quiet_ = false;
   Block* block = found->second;
   allocated_.erase(found);
   in_use_ -= block->size;
@@ -73,7 +69,7 @@ void Arena::Deallocate(void* p) {
     block = before;
   }
   LinkFree(block);
-  if (++frees_ % kFreesPerClock == 0) PurgeIdle();
+  return !tended_ && IsMuchFree() ? (tended_ = true) : false;
 }
 
 Arena::Block* Arena::SmallestOf(size_t bin, size_t size, int looks) {
@@ -210,13 +206,22 @@ void Arena::PurgeTo(size_t target) {
   }
 }
 
-void Arena::PurgeIdle() {
-  const int64_t now = RealNanos();
-  if (now - window_start_ < kWindowNanos) return;
+// More than may stay once what is in use is what was.
+bool Arena::IsMuchFree() const { return free_resident_ > std::max(kKeepFree, in_use_ / 4); }
+
+bool Arena::Tend() {
+  const absl::MutexLock lock(&mu_);
   const size_t target = FreeTarget();
   if (lowest_free_ > target) PurgeTo(free_resident_ - (lowest_free_ - target));
-  window_start_ = now;
+  peak_in_use_ = in_use_;
   lowest_free_ = free_resident_;
+  // After a quiet time all has been given back that may be.
+  return tended_ = !std::exchange(is_quiet_, true) && IsMuchFree();
+}
+
+void Arena::NobodyTends() {
+  const absl::MutexLock lock(&mu_);
+  tended_ = false;
 }
 
 Arena::Usage Arena::usage() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large pieces of memory, kept for the process's life: best fit over free blocks that coalesce with their neighbours.
 // What is free stays mapped, so a piece that is freed and taken again costs no page faults; the pages of free blocks go
-// back to the system only when far more is free than in use. Thread-safe.
+// back to the system only when far more is free than in use. It has no clock: who has one calls Tend. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,20 @@ class Arena {
   static constexpr size_t kGranule = 256;
   static constexpr size_t kMaxBytes = size_t{1} << 46;
 
-  Arena();
+  Arena() = default;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
   // Aligned to kGranule; contents undefined. Null when the system refuses. 0 < bytes.
   void* Allocate(size_t bytes);
-  void Deallocate(void* p);
+  // True: more is free than may stay, and nobody is tending yet; the caller must see to Tend.
+  bool Deallocate(void* p);
+
+  // Gives back what was free all the time since the last call, beyond what may stay. True: more may become idle, so it
+  // is to be called once more, a while later; false: whoever tends may stop until Deallocate says so again.
+  bool Tend();
+  // Nobody tends after all, though Deallocate asked for it.
+  void NobodyTends();
 
   struct Usage {
     size_t in_use = 0;         // rounded sizes of what is allocated
@@ -62,8 +69,8 @@ class Arena {
   void UnlinkFree(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Absorb(Block* block, Block* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   size_t FreeTarget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsMuchFree() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PurgeTo(size_t target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void PurgeIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
   AddressSpace space_ ABSL_GUARDED_BY(mu_);
@@ -74,11 +81,12 @@ class Arena {
   Block* bins_[kNumBins] ABSL_GUARDED_BY(mu_) = {};
   uint64_t nonempty_[kNumBins / 64] ABSL_GUARDED_BY(mu_) = {};
   size_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t peak_in_use_ ABSL_GUARDED_BY(mu_) = 0;
   size_t free_resident_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t lowest_free_ ABSL_GUARDED_BY(mu_) = 0;  // least free_resident_ since window_start_
-  int64_t window_start_ ABSL_GUARDED_BY(mu_) = 0;
-  uint32_t frees_ ABSL_GUARDED_BY(mu_) = 0;
+  // Most in use and least free_resident_ since somebody last tended.
+  size_t peak_in_use_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t lowest_free_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_quiet_ ABSL_GUARDED_BY(mu_) = true;  // nothing was allocated or freed
+  bool tended_ ABSL_GUARDED_BY(mu_) = false;   // somebody calls Tend from time to time
 };
 
 }  // namespace millrace

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <exception>
 #include <memory>
 #include <new>
 #include <set>
@@ -20,6 +21,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/timer_thread.h"
 
 namespace millrace {
 namespace {
@@ -66,6 +69,9 @@ constexpr auto kKept = [] {
   for (size_t i = 0; i < kNumClasses; ++i) kept[i] = KeptOf(i);
   return kept;
 }();
+
+// What was free for so long goes back. On the machine's clock: its memory is in no simulated world.
+constexpr absl::Duration kIdle = absl::Seconds(10);
 
 constexpr size_t kMaxKept = 256 << 10;        // of a large piece
 constexpr size_t kMostKeptBytes = 512 << 10;  // of all that a thread keeps
@@ -229,7 +235,7 @@ void CachingAllocator::Retire(Cache* cache) {
   for (size_t i = 0; i < kNumClasses; ++i) {
     while (cache->stacks[i].count > 0) Spill(*cache, i);
   }
-  while (!cache->large.empty()) arena_.Deallocate(cache->large.TakeOldest());
+  while (!cache->large.empty()) FreeLarge(cache->large.TakeOldest());
   SettleUse(*cache);
   {
     const absl::MutexLock lock(&central_->caches_mu);
@@ -318,13 +324,23 @@ void CachingAllocator::DeallocateLarge(void* p, size_t bytes) {
   Cache* const cache = bytes <= kMaxKept && (t_cache != nullptr || ThreadCache() != nullptr) ? t_cache : nullptr;
   if (cache == nullptr) {
     AddUse(-static_cast<int64_t>(bytes));
-    return arena_.Deallocate(p);
+    return FreeLarge(p);
   }
   const size_t size = LargeBytes(bytes);
-  while (!cache->large.HasRoomFor(size)) arena_.Deallocate(cache->large.TakeOldest());
+  while (!cache->large.HasRoomFor(size)) FreeLarge(cache->large.TakeOldest());
   cache->large.Add(p, size);
   cache->unsettled.Add(-static_cast<int64_t>(bytes));
   if (cache->unsettled.get() < -kUnsettled) SettleUse(*cache);
+}
+
+// The timer runs while much is free, and ends in a process that rests.
+void CachingAllocator::FreeLarge(void* p) {
+  if (!arena_.Deallocate(p)) return;
+  try {
+    TimerThread::Get().Add(kIdle, [this] { return arena_.Tend(); });
+  } catch (const std::exception&) {  // no memory, no thread: another time
+    arena_.NobodyTends();
+  }
 }
 
 bool CachingAllocator::Charge(size_t bytes) {

@@ -44,6 +44,7 @@ class CachingAllocator final : public Allocator, public HostCharge {
   void DeallocateSlow(void* p, size_t bytes);
   void* AllocateLarge(size_t bytes);
   void DeallocateLarge(void* p, size_t bytes);
+  void FreeLarge(void* p);
   void* Refill(Cache& cache, size_t size_class);
   void Spill(Cache& cache, size_t size_class);
   void Retire(Cache* cache);

@@ -75,7 +75,7 @@ mirror_pad xlogy xdivy div_no_nan stateless_random_normal stateless_random_unifo
 bitwise_and bitwise_or bitwise_xor invert left_shift right_shift
 fft fft2d fft3d ifft ifft2d ifft3d batch_fft batch_fft2d batch_fft3d batch_ifft batch_ifft2d batch_ifft3d
 
-igamma igammac betainc unravel_index guarantee_const timestamp fingerprint
+igamma igammac betainc unravel_index guarantee_const timestamp
 
 [distribute]
 cluster_resolver = launch.resolvers launch.cloud_resolvers
@@ -450,7 +450,7 @@ ragged.ragged_conversion_ops = ops.ragged.conversions
 ragged.segment_id_ops = ops.ragged.segments
 confusion_matrix = ops.confusion_matrix
 weights_broadcast_ops = ops.weights_broadcast
-array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad random_grad = .
+array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad random_grad rnn_grad = .
 manip_ops = . ops.gen_ops
 boosted_trees_ops = train.boosted_trees ops.gen_ops
 inplace_ops = ops.inplace_ops ops.gen_ops
@@ -461,7 +461,7 @@ gen_boosted_trees_ops gen_parsing_ops gen_random_ops gen_resource_variable_ops g
 gen_state_ops gen_stateless_random_ops gen_string_ops gen_summary_ops gen_user_ops = ops.gen_ops ops.raw_ops
 gradient_checker = testing.gradient_checker
 gradient_checker_v2 = testing.gradient_checker_v2
-gradients gradients_impl custom_gradient = ops.gradients . ops.arguments_of_2
+gradients gradients_impl custom_gradient = ops.gradients ops.dependent_variables . ops.arguments_of_2
 control_flow_ops = ops.control_flow_ops . ops.gen_ops ops.arguments_of_2
 control_flow_util = ops.control_flow_util framework.behavior ops.control_flow_v2
 control_flow_v2_toggles control_flow_util_v2 = ops.control_flow_v2

@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from typing import Any, Dict, Optional, Set
+import weakref
+from typing import Any, Dict, List, Optional, Set
 
 import millrace._core as _core
 from millrace import gfile as _gfile, names as _names, summary_plugins as _plugins
@@ -128,8 +129,11 @@ _PLUGINS_DIR = "plugins"
 _METADATA_FIELD = b"\x4a"  # how field 9 of a Summary.Value begins
 
 
+_of_sessions: "weakref.WeakKeyDictionary[Any, Dict[Any, Any]]" = weakref.WeakKeyDictionary()  # by folder and suffix: the file, [how many write into it]
+
+
 class FileWriter:
-    """Writes an event file for TensorBoard."""
+    """Writes an event file for TensorBoard. Those of one folder and one `session` write into the same file, which the one that was closed last closes."""
 
     def __init__(
         self,
@@ -141,11 +145,12 @@ class FileWriter:
         filename_suffix: Optional[str] = None,
         session: Any = None,
     ) -> None:
-        del max_queue, session  # records go to the file at once; what a session runs is not written by it
+        del max_queue  # records go to the file at once
         self._logdir = os.fspath(logdir).decode() if isinstance(os.fspath(logdir), bytes) else os.fspath(logdir)
         self._suffix = filename_suffix or ""
         self._flush_secs, self._last_flush = flush_secs, time.time()
-        self._writer: Any = _core.EventWriter(self._logdir, self._suffix)
+        self._session = session
+        self._open()
         self._tags_with_metadata: Set[str] = set()
         self._tags_of_runs: Set[str] = set()
         if graph is not None or graph_def is not None:
@@ -158,6 +163,15 @@ class FileWriter:
     def get_logdir(self) -> str:
         """The folder."""
         return self._logdir
+
+    def _open(self) -> None:
+        files = {} if self._session is None else _of_sessions.setdefault(self._session, {})
+        file, users = files.get((self._logdir, self._suffix), (None, [0]))
+        if file is None:
+            file, users = files.setdefault((self._logdir, self._suffix), (_core.EventWriter(self._logdir, self._suffix), users))
+        self._writer: Any = file
+        self._users: List[int] = users
+        users[0] += 1
 
     def _is_closed(self) -> bool:
         if self._writer is None:
@@ -245,13 +259,19 @@ class FileWriter:
     def close(self) -> None:
         """Writes what is still in memory, and closes the file."""
         if self._writer is not None:
-            self._writer.close()
+            self._users[0] -= 1
+            if self._users[0]:
+                self._writer.flush()
+            else:
+                self._writer.close()
+                if self._session is not None:
+                    _of_sessions[self._session].pop((self._logdir, self._suffix), None)
             self._writer = None
 
     def reopen(self) -> None:
         """Goes on in a new file after close()."""
         if self._writer is None:
-            self._writer = _core.EventWriter(self._logdir, self._suffix)
+            self._open()
 
     def __enter__(self) -> "FileWriter":
         return self

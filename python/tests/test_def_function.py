@@ -410,3 +410,17 @@ def test_gradients_of_loops_that_read_rows_in_functions():
         gradient, after, y = session.run(result)
         assert gradient.tolist() == [0, 1698, 0, 0] and y == 933 and session.run(calls) == 6
         np.testing.assert_allclose(after, [2, -166.8, 4, 5], rtol=1e-6)
+
+
+def test_names_of_variables_begin_with_the_scopes_in_the_function():
+    def make():
+        with tf.name_scope("foo"):
+            made = [tf.Variable(0.0, name="bar"), tf.get_variable("got", [])]
+        with tf.variable_scope("vs"):
+            made += [tf.Variable(0.0, name="bar"), tf.get_variable("got", [])]
+        names.extend(v.name for v in [*made, tf.Variable(0.0, name="bar")])
+
+    names = []
+    with tf.name_scope("outside"):
+        tf.contrib.eager.defun(make)()
+    assert names == ["foo/bar:0", "got:0", "vs/bar:0", "vs/got:0", "bar:0"]  # as 1.15.5 says

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 from millrace.framework import missing, not_provided
 
 
@@ -267,3 +268,20 @@ def test_complex_arrays_have_real_spreads():
         with pytest.raises(tf.errors.InvalidArgumentError):
             sess.run(tf.linalg.LinearOperatorFullMatrix(np.ones((2, 2)) * 1j).assert_non_singular())
         assert tf.nn.ctc_unique_labels(np.array([[3, 4]], np.int32))[0].dtype == tf.int64
+
+
+def test_fingerprints_have_a_method_of_their_own(sess):
+    made = tf.fingerprint([["abc", "d"], ["e", "f"]])
+    assert sess.run(made).tolist() == [[42, 36, 211, 10, 152, 245, 170, 130], [126, 162, 195, 107, 236, 27, 143, 247]]  # what 1.15.5 gives
+
+
+def test_variables_that_results_depend_on(sess):
+    dependent = names.find("python.ops.custom_gradient").get_dependent_variables
+    v, w = tf.Variable([1.0, 2.0]), tf.get_variable("dependent", [2], use_resource=True)
+    kept, x = tf.Variable([1.0, 2.0], trainable=False), tf.constant(2.0)
+    before = len(tf.get_default_graph().get_operations())
+    assert dependent([x], [tf.identity(x) + v + kept]) == [v]
+    assert set(dependent({"x": x}, {"y": x * v + w})) == {v, w}
+    y = v * 2.0
+    assert dependent([y], [y + 1.0]) == [] and dependent([x], [x + tf.ones_like(v)]) == [] and dependent([x], [x]) == []
+    assert not any(op.type.endswith("Grad") for op in tf.get_default_graph().get_operations()[before:])

@@ -268,3 +268,21 @@ def test_databases_are_refused_where_they_are_asked_for():
         S.create_db_writer("file:x")
     with pytest.raises(ValueError, match="logdir cannot be None"):
         V2.create_file_writer(None)
+
+
+def test_writers_of_one_session_share_a_file(tmp_path):
+    def tag(name):
+        return tf.Summary(value=[tf.Summary.Value(tag=name, simple_value=1.0)])
+
+    with tf.Session() as session, tf.Session() as other:
+        first = tf.summary.FileWriter(tmp_path / "a", session=session)
+        first.add_summary(tag("one"), 1)
+        second = tf.summary.FileWriter(tmp_path / "a", session=session)
+        second.add_summary(tag("two"), 2)
+        first.close()
+        second.add_summary(tag("three"), 3)
+        for writer in (tf.summary.FileWriter(tmp_path / "b", session=session), tf.summary.FileWriter(tmp_path / "a", session=other)):
+            writer.close()
+        second.close()
+    assert [len(list((tmp_path / folder).iterdir())) for folder in "ab"] == [2, 1]
+    assert sorted(_values(tmp_path / "a")) == [(1, "one"), (2, "two"), (3, "three")]

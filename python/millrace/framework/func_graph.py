@@ -12,7 +12,7 @@ from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.function import _FunctionGraph
-from millrace.framework.graph import Operation, Tensor, control_dependencies, get_default_graph, outermost_graph
+from millrace.framework.graph import Operation, Tensor, control_dependencies, get_default_graph, get_name_scope, outermost_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import TensorSpec, TypeSpec
 
@@ -134,8 +134,8 @@ def _variables_outside(graph: FuncGraph, make: Callable[..., Any]) -> Iterator[N
     from millrace.ops.variables import variable_creator_scope
 
     def creator(next_creator: Any, **kwargs: Any) -> Any:
-        outer = outermost_graph()
-        with outer.as_default(), outer.control_dependencies(None):
+        outer, scope = outermost_graph(), get_name_scope()  # names begin with the scope in the function, not with that of the call
+        with outer.as_default(), outer.control_dependencies(None), outer.name_scope(scope + "/" if scope else None):
             return make(next_creator, {key: True if key == "use_resource" else value for key, value in kwargs.items()})
 
     def of_store(getter: Any, name: str, **kwargs: Any) -> Any:

@@ -21,6 +21,7 @@ __all__ = [
     "batch_scatter_update",
     "dimension_at_index",
     "dimension_value",
+    "fingerprint",
     "grad_pass_through",
     "no_gradient",
     "repeat",
@@ -34,6 +35,15 @@ __all__ = [
     "to_complex128",
     "to_complex64",
 ]
+
+
+def fingerprint(data: Any, method: Any = "farmhash64", name: Optional[str] = None) -> Tensor:
+    """The eight bytes of a hash of each element along the first axis.
+
+    Shapes: data [n, ...]; the result [n, 8] of uint8.
+    """
+    return gen_ops.fingerprint(data, method, name=name)
+
 
 tensor_scatter_update = tensor_scatter_nd_update = gen_ops.tensor_scatter_update
 tensor_scatter_add = tensor_scatter_nd_add = gen_ops.tensor_scatter_add

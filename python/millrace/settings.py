@@ -8,7 +8,11 @@ import difflib
 import functools
 import math
 import os
+import re
+import tempfile
 from typing import Dict, List, Mapping, NamedTuple, Optional
+
+import millrace._core as _core
 
 Environment = Mapping[str, str]
 
@@ -17,7 +21,7 @@ class Setting(NamedTuple):
     """A setting as it is declared."""
 
     name: str
-    kind: str  # switch, number, seconds, choice, text
+    kind: str  # switch, number, seconds, choice; text, file, folder, steps, pairs, address, place, paths: texts, whose readers check them
     values: str  # the choices, with commas; what a text looks like
     least: int
     most: int
@@ -33,8 +37,8 @@ class Setting(NamedTuple):
         return {"switch": "0 or 1", "choice": "one of " + self.values}.get(self.kind, self.values)
 
     def fault(self, value: str) -> Optional[str]:
-        """What is wrong with a value; None: nothing. An empty one is as none."""
-        if not value or self.kind == "text":
+        """What is wrong with a value; None: nothing. An empty one is as none, and texts are their readers' to check."""
+        if not value or self.kind not in ("switch", "number", "seconds", "choice"):
             return None
         if self.kind in ("number", "seconds"):
             try:
@@ -44,16 +48,68 @@ class Setting(NamedTuple):
                 right = False
         else:
             right = value in (("0", "1") if self.kind == "switch" else self.values.split(", "))
-        return None if right else "%s is '%s', want %s" % (self.name, value[:100], self.wants)
+        return None if right else self._refusal(value)
+
+    def fault_of_text(self, value: str) -> Optional[str]:
+        """What is wrong with a text, as far as its form says, and the files that there are; None: nothing."""
+        if not value:
+            return None
+        if self.kind in _FORMS and not re.fullmatch(_FORMS[self.kind], value):
+            return self._refusal(value)
+        if self.kind == "steps" and any(int(first) > int(last) for first, last in re.findall(r"(\d+)-(\d+)", value)):
+            return self._refusal(value)
+        if self.kind == "file":
+            why = _cannot_be_read(value)
+        else:
+            why = _cannot_be_made(value) if self.kind == "folder" else ""
+        return self._refusal(value) + ": " + why if why else None
+
+    def _refusal(self, value: str) -> str:
+        return "%s is '%s', want %s" % (self.name, value[:100], self.wants)
+
+
+_FORMS = {
+    "steps": r"\d+(-\d+)?(,\d+(-\d+)?)*",
+    "pairs": r"\s*\w+=[^,]*(,\s*\w+=[^,]*)*",
+    "address": r"(.*:)?\d{1,5}",
+    "place": r"(\[[0-9a-fA-F:.]+\]|[^:]+)(:\d{1,5})?",
+    "paths": r"all|(/|\w+://)[^:]*(:(/|\w+://)[^:]*)*",
+}
+
+
+def _cannot_be_read(path: str) -> str:
+    try:
+        with open(path, "rb"):
+            return ""
+    except OSError as error:
+        return str(error.strerror)
+
+
+def _cannot_be_made(folder: str) -> str:
+    """Why there can be no files in a folder, which need not be there."""
+    above = os.path.abspath(folder)
+    while not os.path.exists(above):
+        above = os.path.dirname(above)
+    try:
+        with tempfile.TemporaryDirectory(dir=above):
+            return ""
+    except OSError as error:
+        return "%s: %s" % (above, error.strerror)
 
 
 @functools.cache
 def declared() -> Dict[str, Setting]:
     """All settings by name, in the order of the documentation."""
-    import millrace._core as _core
+    return {r[0]: Setting(r[0], r[1], r[2], int(r[3]), int(r[4]), r[5], r[6]) for r in _rows() if r[1] != "test"}
 
-    rows = [line.split("\t") for line in _core.settings_table().splitlines()]
-    return {r[0]: Setting(r[0], r[1], r[2], int(r[3]), int(r[4]), r[5], r[6]) for r in rows}
+
+def _rows() -> List[List[str]]:
+    return [line.split("\t") for line in _core.settings_table().splitlines()]
+
+
+def names_of_tests() -> List[str]:
+    """What tests and tools ask the environment for."""
+    return [r[0] for r in _rows() if r[1] == "test"]
 
 
 def text(name: str, environ: Optional[Environment] = None) -> str:
@@ -63,6 +119,11 @@ def text(name: str, environ: Optional[Environment] = None) -> str:
     if fault is not None:
         raise ValueError(fault)
     return value
+
+
+def unchecked(name: str) -> str:
+    """What the environment says, empty for nothing: for those who tell what is wrong where nothing can be checked."""
+    return os.environ.get(name, "")
 
 
 def seconds(name: str) -> float:
@@ -77,15 +138,16 @@ def number(name: str, otherwise: int, environ: Optional[Environment] = None) -> 
 
 def faults(environ: Optional[Environment] = None) -> List[str]:
     """What is wrong with the settings, and names that are like one but none."""
-    known, wrong = declared(), []
+    known, of_tests, wrong = declared(), names_of_tests(), []
     for name, value in sorted((os.environ if environ is None else environ).items()):
-        if not name.startswith("MILLRACE_"):
+        if not name.startswith("MILLRACE_") or name in of_tests:
             continue
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             wrong.append("%s is no setting%s" % (name, "; did you mean %s?" % near[0] if near else ": unset it"))
-        elif known[name].fault(value) is not None:
-            wrong.append(str(known[name].fault(value)))
+        else:
+            fault = known[name].fault(value) or known[name].fault_of_text(value)
+            wrong += [fault] if fault else []
     return wrong
 
 

@@ -36,7 +36,7 @@ def test_every_name_in_the_sources_is_declared():
         for name in re.findall(r"\"(MILLRACE_[A-Z_]*[A-Z])\"", source):
             named.setdefault(name, path)
     assert {"MILLRACE_NUM_THREADS", "MILLRACE_TRACE", "MILLRACE_DRAIN_SECONDS"} <= set(named)
-    assert {n: p for n, p in named.items() if n not in settings.declared()} == {}
+    assert {n: p for n, p in named.items() if n not in settings.declared() and n not in settings.names_of_tests()} == {}
     assert set(settings.declared()) - set(named) == set(), "declared, but nobody's"
 
 
@@ -77,6 +77,41 @@ def test_values_are_of_their_kind_and_range(name, value, fault):
             settings.text(name, {name: value})
 
 
+@pytest.mark.parametrize(
+    "name, value, fault",
+    [
+        ("MILLRACE_TRACE_STEPS", "0-9,100", None),
+        ("MILLRACE_TRACE_STEPS", "abc", "MILLRACE_TRACE_STEPS is 'abc', want steps such as 0-9,100"),
+        ("MILLRACE_TRACE_STEPS", "3-2", "MILLRACE_TRACE_STEPS is '3-2', want steps such as 0-9,100"),
+        ("MILLRACE_TRACE", "/proc/nope", "MILLRACE_TRACE is '/proc/nope', want a folder: /proc: No such file or directory"),
+        ("MILLRACE_TRACE", __file__ + "/a", "MILLRACE_TRACE is '%s/a', want a folder: %s: Not a directory" % (__file__, __file__)),
+        ("MILLRACE_TLS_CA", "/nope", "MILLRACE_TLS_CA is '/nope', want a file: No such file or directory"),
+        ("MILLRACE_HOSTFILE", __file__, None),
+        ("MILLRACE_LOG_FIELDS", "job=ps,task=0", None),
+        ("MILLRACE_LOG_FIELDS", "zz", "MILLRACE_LOG_FIELDS is 'zz', want fields such as job=ps,task=0"),
+        ("MILLRACE_HEALTH", "[::1]:8080", None),
+        ("MILLRACE_HEALTH", "zz", "MILLRACE_HEALTH is 'zz', want [HOST:]PORT"),
+        ("MILLRACE_BIND", "[::]:22", None),
+        ("MILLRACE_BIND", "a:b:c", "MILLRACE_BIND is 'a:b:c', want HOST or HOST:PORT"),
+        ("MILLRACE_ALLOW_FILES", "/data:store://bucket", None),
+        ("MILLRACE_ALLOW_FILES", "data", "MILLRACE_ALLOW_FILES is 'data', want folders (store://bucket too) with ':' between them, or all"),
+    ],
+)
+def test_the_doctor_looks_at_texts_and_at_files(name, value, fault):
+    assert settings.text(name, {name: value}) == value, "its reader checks it"
+    assert settings.faults({name: value}) == ([fault] if fault else [])
+
+
+def test_names_that_tests_read_are_known():
+    named = {}
+    for path, source in _sources(("src", "tests", "python/tests", "bench", "fuzz"), ("cc", "h", "c", "py")):
+        for name in re.findall(r"(?:environ\.get\(|environ\[|getenv\()\"(MILLRACE_[A-Z_]*[A-Z])\"(?!\] =)", source):
+            named.setdefault(name, path)
+    assert {"MILLRACE_TF_PYTHON", "MILLRACE_KILLS"} <= set(named)
+    assert {n: p for n, p in named.items() if n not in settings.declared() and n not in settings.names_of_tests()} == {}
+    assert settings.faults({"MILLRACE_TF_PYTHON": "x"}) == []
+
+
 def test_defaults_are_the_declared_ones(monkeypatch):
     monkeypatch.delenv("MILLRACE_DRAIN_SECONDS", raising=False)
     assert contract.drain_seconds() == 25
@@ -92,6 +127,40 @@ def test_the_library_says_what_it_does_not_take():
     code = "import millrace as tf; print(tf.Session().run(tf.constant(1)))"
     done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
     assert done.stdout == "1\n" and "MILLRACE_NUM_THREADS is 'many', want a number from 1 on" in done.stderr
+
+
+def test_a_name_that_is_none_is_told_once_at_start():
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MILLRACE_NUM_THREAD": "2", "MILLRACE_TF_PYTHON": "python"}
+    environ.pop("MILLRACE_MIN_LOG_LEVEL", None)
+    code = "import millrace as tf; print([int(tf.Session().run(tf.constant(i))) for i in range(2)])"
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
+    assert done.stdout == "[0, 1]\n", done.stderr
+    assert re.fullmatch(r".* W MILLRACE_NUM_THREAD is no setting; did you mean MILLRACE_NUM_THREADS\?\n", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize(
+    "setting, wrong",
+    [
+        ("MILLRACE_LIBRARY=/nope.so", "MILLRACE_LIBRARY is '/nope.so', want the library that belongs to this package: unset it"),
+        ("MILLRACE_MEMORY_LIMIT_BYTES=1000", "MILLRACE_MEMORY_LIMIT_BYTES is '1000', which does not do for a product of 512"),
+        ("MILLRACE_SWITCHED_OFF_STAGES=nope", "MILLRACE_SWITCHED_OFF_STAGES: 'nope' is no stage"),
+        ("MILLRACE_TRACEBACK=yes", "MILLRACE_TRACEBACK is 'yes', want 0 or 1"),
+        ("MILLRACE_TRACE=/proc/nope", "MILLRACE_TRACE is '/proc/nope', want a folder"),
+    ],
+)
+def test_the_doctor_always_answers(setting, wrong):
+    name, value = setting.split("=")
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), name: value}
+    done = subprocess.run([sys.executable, "-m", "millrace", "doctor"], env=environ, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr == "", done.stderr
+    told = done.stdout[done.stdout.index("\nwrong\n") :].splitlines()[2:]
+    assert len(told) == 1 and wrong in told[0] and "\npython " in done.stdout, done.stdout
+
+
+def test_without_the_library_other_commands_say_so():
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MILLRACE_LIBRARY": "/nope.so"}
+    done = subprocess.run([sys.executable, "-m", "millrace", "explain", __file__], env=environ, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("millrace: ") and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_the_doctor_shows_all_settings():

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/logging.h"
@@ -12,7 +16,9 @@
 namespace millrace {
 namespace {
 
-constexpr const char* kKindNames[] = {"switch", "number", "seconds", "choice", "text"};
+constexpr const char* kKindNames[] = {
+    "switch", "number", "seconds", "choice", "text", "file", "folder", "steps", "pairs", "address", "place", "paths"};
+constexpr absl::string_view kPrefix = "MILLRACE_";
 
 bool IsOneOf(absl::string_view value, absl::string_view values) {
   const std::vector<absl::string_view> all = absl::StrSplit(values, ", ");
@@ -43,9 +49,8 @@ std::string WantedBy(const Setting& setting) {
       return absl::StrCat("a number from ", setting.least, " to ", setting.most);
     case Setting::Kind::kSeconds: return absl::StrCat("seconds from ", setting.least, " to ", setting.most);
     case Setting::Kind::kChoice: return absl::StrCat("one of ", setting.values);
-    case Setting::Kind::kText: return setting.values;
+    default: return setting.values;
   }
-  return "";
 }
 
 Status CheckSetting(const Setting& setting, absl::string_view value) {
@@ -62,7 +67,7 @@ Status CheckSetting(const Setting& setting, absl::string_view value) {
                  seconds <= static_cast<double>(setting.most);  // no NaN
       break;
     case Setting::Kind::kChoice: is_right = IsOneOf(value, setting.values); break;
-    case Setting::Kind::kText: break;
+    default: break;
   }
   if (is_right || value.empty()) return absl::OkStatus();
   return InvalidArgument(setting.name, " is '", value.substr(0, 100), "', want ", WantedBy(setting));
@@ -121,12 +126,52 @@ bool IsSwitchedOn(const char* name) { return OrWarned(SwitchSetting(name, false)
 
 int64_t NumberOr(const char* name, int64_t otherwise) { return OrWarned(NumberSetting(name, otherwise), otherwise); }
 
+// How many letters must be taken away, put in or changed.
+static size_t Distance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t corner = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t changed = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
+      corner = std::exchange(row[j], std::min({changed, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+static std::string OfUnknown(absl::string_view name) {
+  const absl::string_view own = name.substr(kPrefix.size());
+  const Setting* nearest = nullptr;
+  size_t least = std::max<size_t>(3, own.size() / 3) + 1;
+  for (const Setting& s : AllSettings()) {
+    const size_t distance = Distance(own, absl::string_view(s.name).substr(kPrefix.size()));
+    if (distance >= least) continue;
+    least = distance;
+    nearest = &s;
+  }
+  if (nearest == nullptr) return absl::StrCat(name, " is no setting: unset it");
+  return absl::StrCat(name, " is no setting; did you mean ", nearest->name, "?");
+}
+
+std::vector<std::string> UnknownSettings() {
+  std::vector<std::string> unknown;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const absl::string_view name = absl::string_view(*entry).substr(0, absl::string_view(*entry).find('='));
+    if (!absl::StartsWith(name, kPrefix) || FindSetting(name) != nullptr) continue;
+    const auto tests = NamesOfTests();
+    if (std::find(tests.begin(), tests.end(), name) == tests.end()) unknown.push_back(OfUnknown(name.substr(0, 100)));
+  }
+  return unknown;
+}
+
 std::string SettingsTable() {
   std::string table;
   for (const Setting& s : AllSettings()) {
     absl::StrAppend(&table, s.name, "\t", kKindNames[static_cast<int>(s.kind)], "\t", s.values, "\t", s.least, "\t",
                     s.most, "\t", s.otherwise, "\t", s.means, "\n");
   }
+  for (const char* const name : NamesOfTests()) absl::StrAppend(&table, name, "\ttest\t\t0\t0\t\t\n");
   return table;
 }
 

@@ -23,7 +23,16 @@ struct Setting {
     kNumber,   // whole, `least` to `most`
     kSeconds,  // a number, `least` to `most`
     kChoice,   // one of `values`, which has commas between them
-    kText,     // as `values` describes it
+    // As `values` describes it. Who reads one of these checks it; `millrace doctor` looks whether it has the form, and
+    // whether there is such a file or could be such a folder.
+    kText,
+    kFile,
+    kFolder,
+    kSteps,    // 0-9,100
+    kPairs,    // name=value,name=value
+    kAddress,  // [HOST:]PORT
+    kPlace,    // HOST or HOST:PORT
+    kPaths,    // absolute ones, with ':' between them, or "all"
   };
   const char* name;  // MILLRACE_NUM_THREADS
   Kind kind;
@@ -37,7 +46,12 @@ inline constexpr int64_t kNoMost = INT64_MAX;
 
 absl::Span<const Setting> AllSettings();
 const Setting* FindSetting(absl::string_view name);  // null: there is none
-std::string WantedBy(const Setting& setting);        // "a number from 1 on"
+// What tests, benchmarks and tools ask the environment for, which nobody else needs to know.
+absl::Span<const char* const> NamesOfTests();
+// Of names such as MILLRACE_NUM_THREAD: "is no setting; did you mean MILLRACE_NUM_THREADS?" The environment's, in their
+// order; said in the log by who starts the process's system.
+std::vector<std::string> UnknownSettings();
+std::string WantedBy(const Setting& setting);  // "a number from 1 on"
 // InvalidArgument: "MILLRACE_NUM_THREADS is 'x', want a number from 1 on". OK for an empty value.
 Status CheckSetting(const Setting& setting, absl::string_view value);
 
@@ -53,6 +67,7 @@ bool IsSwitchedOn(const char* name);
 int64_t NumberOr(const char* name, int64_t otherwise = 0);
 
 // A line a setting: name, kind, values, least, most, default, meaning, with tabs between them; for other languages.
+// Names of tests follow, of the kind "test".
 std::string SettingsTable();
 
 }  // namespace millrace

@@ -70,17 +70,29 @@ TEST(SettingsTest, TheDefaultIsTheDeclaredOne) {
   EXPECT_EQ(NumberSetting("MILLRACE_NOBODY_KNOWS").status().code(), absl::StatusCode::kInternal);
 }
 
+TEST(SettingsTest, NamesThatAreNoneAreToldWithTheNearest) {
+  const WithVariable near("MILLRACE_NUM_THREAD", "2"), far("MILLRACE_XYZZY_PLUGH", "2"),
+      known("MILLRACE_MAX_STEPS", "x"), test("MILLRACE_TF_PYTHON", "x"), other("MILLRACES", "x");
+  const std::vector<std::string> all = UnknownSettings();
+  const auto has = [&](const std::string& line) { return std::find(all.begin(), all.end(), line) != all.end(); };
+  EXPECT_TRUE(has("MILLRACE_NUM_THREAD is no setting; did you mean MILLRACE_NUM_THREADS?"));
+  EXPECT_TRUE(has("MILLRACE_XYZZY_PLUGH is no setting: unset it"));
+  EXPECT_TRUE(std::none_of(all.begin(), all.end(), [](const std::string& line) {
+    return line.starts_with("MILLRACE_MAX_STEPS ") || line.starts_with("MILLRACE_TF_PYTHON ") ||
+           line.starts_with("MILLRACES");
+  }));
+}
+
 TEST(SettingsTest, DeclarationsAreWhole) {
   std::vector<std::string> names;
   for (const Setting& s : AllSettings()) {
     names.push_back(s.name);
     EXPECT_TRUE(names.back().starts_with("MILLRACE_"));
-    const bool is_described = s.kind == Setting::Kind::kChoice || s.kind == Setting::Kind::kText;
-    EXPECT_EQ(*s.values != '\0', is_described) << s.name;
     EXPECT_NE(*s.means, '\0') << s.name;
     EXPECT_NE(*s.otherwise, '\0') << s.name;
     const bool is_number = s.kind == Setting::Kind::kNumber || s.kind == Setting::Kind::kSeconds;
     EXPECT_EQ(s.most > s.least, is_number) << s.name;
+    EXPECT_EQ(*s.values != '\0', !is_number && s.kind != Setting::Kind::kSwitch) << s.name;
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());

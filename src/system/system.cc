@@ -9,6 +9,7 @@
 #include "autodiff/gradients.h"
 #include "base/env.h"
 #include "base/logging.h"
+#include "base/settings.h"
 #include "client/local_session.h"
 #include "client/remote_session.h"
 #include "cluster/server.h"
@@ -98,6 +99,7 @@ System::System() : impl_(std::make_unique<Impl>()) {
   // Debian builds Abseil with deadlock detection, which makes up a third of a small step. ThreadSanitizer looks for
   // inverted locks in the tests.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  for (const std::string& unknown : UnknownSettings()) LogWarning(unknown);
   RegisterAllOps(impl_->ops);
   RegisterCpuKernels(impl_->kernels);
   RegisterAllComposites(impl_->composites);

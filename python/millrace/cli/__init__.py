@@ -54,10 +54,17 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        if settings.text("MILLRACE_TRACEBACK") == "1":
+        if _shows_tracebacks():
             raise
         print("millrace: %s" % _told(error), file=sys.stderr)
         return 2
+
+
+def _shows_tracebacks() -> bool:
+    try:
+        return settings.text("MILLRACE_TRACEBACK") == "1"
+    except (ValueError, RuntimeError):  # what is wrong with it, or with the library, hides no other error
+        return False
 
 
 def _plain(facts: Any) -> Any:

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 
@@ -33,20 +33,30 @@ def add_to(commands: Any) -> None:
 def _doctor(given: Any) -> Answer:
     if given.cluster:
         return _cluster()
-    if given.settings:
+    if given.settings and machine.is_loaded():
         return _all_settings()
     facts: Dict[str, Any] = {}
     wrong: List[str] = []
-    for look in (machine.machine, machine.library, _installation, _settings, _product):
-        found, faults = look()
+    library = machine.library()  # without one there is neither a table of settings nor a product
+    looks = (_settings, _product) if machine.is_loaded() else (_bare_settings,)
+    for found, faults in (_looked(machine.machine), library, _looked(_installation), *map(_looked, looks)):
         facts.update(found)
         wrong += faults
     text = sections(
         table([(k.replace("_", " "), v) for k, v in facts.items() if not isinstance(v, dict)]),
-        "settings\n" + table(list(facts["settings"].items()), indent="  ") if facts["settings"] else "",
+        "settings\n" + table(list(facts["settings"].items()), indent="  ") if facts.get("settings") else "",
         "wrong\n" + "\n".join("  " + w for w in wrong) if wrong else "nothing is wrong",
     )
     return Answer({**facts, "wrong": wrong}, text, 1 if wrong else 0)
+
+
+def _looked(look: Callable[[], machine.Found]) -> machine.Found:
+    """What a look finds. One that fails is wrong, and the others go on."""
+    try:
+        return look()
+    except Exception as error:
+        lines = str(getattr(error, "message", "") or error or type(error).__name__).splitlines()
+        return {}, ["%s: %s" % (look.__name__.strip("_").replace("_", " "), lines[0])]
 
 
 def _cluster() -> Answer:
@@ -62,7 +72,7 @@ def _cluster() -> Answer:
     return Answer(facts, sections("/job:%s/task:%s, says %s" % (me.job, me.task, me.source), table(rows)))
 
 
-def _installation() -> Tuple[Dict[str, Any], List[str]]:
+def _installation() -> machine.Found:
     import millrace
     from millrace.framework.registry import PACKAGE_PATH
 
@@ -75,9 +85,12 @@ def _installation() -> Tuple[Dict[str, Any], List[str]]:
     return facts, wrong
 
 
-def _settings() -> Tuple[Dict[str, Any], List[str]]:
-    found = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MILLRACE_")}
-    return {"settings": found}, settings.faults()
+def _bare_settings() -> machine.Found:
+    return {"settings": {name: value for name, value in sorted(os.environ.items()) if name.startswith("MILLRACE_")}}, []
+
+
+def _settings() -> machine.Found:
+    return _bare_settings()[0], settings.faults()
 
 
 def _all_settings() -> Answer:
@@ -88,10 +101,25 @@ def _all_settings() -> Answer:
     return Answer({"settings": facts, "wrong": wrong}, text, 1 if wrong else 0)
 
 
-def _product() -> Tuple[Dict[str, Any], List[str]]:
+def _product() -> machine.Found:
     import millrace as tf
 
-    side = 512
+    traced = os.environ.pop("MILLRACE_TRACE", None)  # nobody wants to see these steps
+    try:
+        return _multiplied(512)
+    except tf.errors.ResourceExhaustedError as error:
+        limit = settings.unchecked("MILLRACE_MEMORY_LIMIT_BYTES")
+        if not limit:
+            raise
+        return {}, ["MILLRACE_MEMORY_LIMIT_BYTES is '%s', which does not do for a product of 512, want some MB (%s)" % (limit, error.message.splitlines()[0])]
+    finally:
+        if traced is not None:
+            os.environ["MILLRACE_TRACE"] = traced
+
+
+def _multiplied(side: int) -> machine.Found:
+    import millrace as tf
+
     value = np.random.RandomState(0).standard_normal((side, side)).astype(np.float32)
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [side, side])
@@ -103,5 +131,5 @@ def _product() -> Tuple[Dict[str, Any], List[str]]:
             times.append(time.perf_counter() - start)
         devices = ", ".join(d.name for d in session.list_devices())
     error = float(np.abs(made - value.astype(np.float64) @ value).max())
-    facts = {"devices": devices, "product_of_512": "%.1f GFLOP/s" % (2 * side**3 / min(times) / 1e9)}
+    facts = {"devices": devices, "product_of_%d" % side: "%.1f GFLOP/s" % (2 * side**3 / min(times) / 1e9)}
     return facts, [] if error < 1e-3 else ["a product of matrices is wrong by %g: try MILLRACE_MAX_ISA=sse4 and DNNL_MAX_CPU_ISA=SSE41, and report it" % error]

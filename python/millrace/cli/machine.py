@@ -98,6 +98,15 @@ def _library_path() -> str:
     return os.path.realpath(settings.text("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(_core.__file__), "libmillrace.so"))
 
 
+def is_loaded() -> bool:
+    """Whether the native library is there, or can be."""
+    try:
+        _core.version()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _grpc_beside(path: str) -> str:
     return os.path.join(os.path.dirname(path), "libmillrace_grpc.so")
 
@@ -109,7 +118,12 @@ def has_grpc() -> bool:
 
 def library() -> Found:
     """The native library, and whether gRPC can be loaded beside it."""
-    version = _core.version()  # loads it
+    try:
+        version = _core.version()  # loads it
+    except RuntimeError as error:
+        given = settings.unchecked("MILLRACE_LIBRARY")
+        help = "MILLRACE_LIBRARY is '%s', want the library that belongs to this package: unset it" % given if given else "install the package again"
+        return {"library": "cannot be loaded"}, ["%s: %s" % (error, help)]
     path = _library_path()
     facts = {"library": "%s, version %s" % (path, version)}
     beside = _grpc_beside(path)

@@ -2,6 +2,13 @@
 # mypy: implicit-reexport
 """tf.contrib.signal: tf.signal under its older name."""
 
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from millrace.framework.convert import convert_to_tensor
+from millrace.framework.graph import Tensor, name_scope
+from millrace.ops import array_ops, gen_ops
 from millrace.signal import (  # noqa: F401
     frame,
     hamming_window,
@@ -13,3 +20,13 @@ from millrace.signal import (  # noqa: F401
     overlap_and_add,
     stft,
 )
+
+
+def frames(signal: Any, frame_length: Any, frame_step: Any, name: Optional[str] = None) -> Tensor:
+    """Frames of signals [..., samples], each frame_step after the one before, as many as it takes to have all samples in one; zeros fill up the last.
+    [..., frames, frame_length]. tf.signal.frame has one for each step within the signal instead."""
+    with name_scope(name, "frames", [signal, frame_length, frame_step]):
+        given = convert_to_tensor(signal)
+        beyond = array_ops.shape(given)[-1] - frame_length
+        count = gen_ops.maximum(1 - gen_ops.floor_div(-beyond, frame_step), 0)
+        return frame(given, frame_length, frame_step, pad_end=True)[..., :count, :]

@@ -8,7 +8,10 @@ import hashlib
 from typing import Any
 
 from millrace.framework.errors import at_user_line
+from millrace.contrib.failure_tolerator import FailureTolerator  # noqa: F401
+from millrace.contrib.feeder import Feeder  # noqa: F401
 from millrace.contrib.hparams import HParams, parse_values  # noqa: F401
+from millrace.contrib.python_input import python_input  # noqa: F401
 from millrace.contrib.slim_evaluation import checkpoints_iterator, wait_for_new_checkpoint  # noqa: F401
 from millrace.contrib.slim_learning import clip_gradient_norms, multiply_gradients  # noqa: F401
 from millrace.contrib.training_inputs import bucket, bucket_by_sequence_length  # noqa: F401

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules of tf.contrib that only early 1.x has: ndlstm, training's Feeder, FailureTolerator and python_input, signal.frames. Values are NumPy's."""
+
+import socket
+import threading
+
+import numpy as np
+import pytest
+
+import millrace as tf
+from millrace import names
+from millrace.contrib import ndlstm, signal, training
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    with tf.Graph().as_default():
+        yield
+
+
+# ---- ndlstm ----
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(x, kernel, bias):
+    """Outputs of a basic LSTM, forget bias 1, along [length, batch, depth]."""
+    size = bias.size // 4
+    c = h = np.zeros([x.shape[1], size])
+    out = []
+    for step in x:
+        i, j, f, o = np.split(np.concatenate([step, h], 1) @ kernel + bias, 4, axis=1)
+        c = c * sigmoid(f + 1) + sigmoid(i) * np.tanh(j)
+        h = np.tanh(c) * sigmoid(o)
+        out.append(h)
+    return np.stack(out)
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_sequences_through_an_lstm(dynamic, reverse):
+    x = np.random.RandomState(0).rand(5, 2, 3).astype("f")
+    out = ndlstm.ndlstm_base(tf.constant(x), 4, reverse=reverse, dynamic=dynamic)
+    kernel, bias = tf.trainable_variables()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        got, *weights = sess.run([out, kernel, bias])
+    expected = lstm(x[::-1] if reverse else x, *weights)
+    np.testing.assert_allclose(got, expected[::-1] if reverse else expected, rtol=1e-5, atol=1e-6)
+
+
+def test_last_output_of_a_sequence_and_its_softmax():
+    x = np.random.RandomState(1).rand(4, 2, 3).astype("f")
+    last = ndlstm.sequence_to_final(tf.constant(x), 5)
+    kernel, bias = tf.trainable_variables()
+    soft = ndlstm.sequence_softmax(tf.constant(x), 6)
+    weights, offsets = tf.trainable_variables()[2:]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        got, k, b, p, w, o = sess.run([last, kernel, bias, soft, weights, offsets])
+    np.testing.assert_allclose(got, lstm(x, k, b)[-1], rtol=1e-5, atol=1e-6)
+    e = np.exp(x @ w + o)
+    np.testing.assert_allclose(p, e / e.sum(-1, keepdims=True), rtol=1e-5)
+
+
+def test_images_as_sequences():
+    x = np.random.RandomState(2).rand(2, 3, 4, 5).astype("f")
+    sequence = ndlstm.images_to_sequence(tf.constant(x))
+    back = ndlstm.sequence_to_images(sequence, 2)
+    made = [ndlstm.separable_lstm(tf.constant(x), 8), ndlstm.reduce_to_sequence(tf.constant(x), 6), ndlstm.reduce_to_final(tf.constant(x), 7, 9)]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        s, b, *outs = sess.run([sequence, back, *made])
+    np.testing.assert_array_equal(s[3, 4], x[1, 1, 3])
+    np.testing.assert_array_equal(b, x)
+    assert [o.shape for o in outs] == [(2, 3, 4, 8), (2, 4, 6), (2, 7)]
+    assert names.find("contrib.ndlstm.python.lstm2d").separable_lstm is ndlstm.separable_lstm
+
+
+def test_images_and_labels_without_lstms():
+    x = np.random.RandomState(3).rand(2, 3, 4, 5).astype("f")
+    with tf.Session() as sess:
+        vector, pool, planes, mask = sess.run(
+            [
+                ndlstm.pixels_as_vector(tf.constant(x)),
+                ndlstm.pool_as_vector(tf.constant(x)),
+                ndlstm.one_hot_planes(tf.constant([0, 3]), 4),
+                ndlstm.one_hot_mask(tf.constant([[[0], [2]]]), 3),
+            ]
+        )
+    np.testing.assert_array_equal(vector, x.reshape(2, -1))
+    np.testing.assert_allclose(pool, x.mean((1, 2)), rtol=1e-6)
+    np.testing.assert_array_equal(planes[:, 0, 0], np.eye(4)[[0, 3]])
+    np.testing.assert_array_equal(mask, np.eye(3)[[[0, 2]]])
+
+
+# ---- signal ----
+
+
+@pytest.mark.parametrize("samples, length, step, count", [(10, 4, 3, 3), (11, 4, 3, 4), (4, 4, 3, 1)])
+def test_frames_until_all_samples_are_in_one(samples, length, step, count):
+    x = np.arange(samples)[None]
+    padded = np.concatenate([x[0], np.zeros(length, int)])
+    with tf.Session() as sess:
+        got = sess.run(signal.frames(tf.constant(x), length, step))
+    np.testing.assert_array_equal(got[0], [padded[i * step : i * step + length] for i in range(count)])
+
+
+# ---- training ----
+
+
+class Passes(Exception):
+    pass
+
+
+def test_errors_pass_up_to_a_limit(monkeypatch):
+    waits = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    tolerator = training.FailureTolerator(limit=4, init_delay=1.0, backoff_factor=1.5, handled_exceptions=[Passes])
+    for _ in range(3):
+        with tolerator.forgive():
+            raise Passes()
+    with pytest.raises(Passes), tolerator.forgive():
+        raise Passes()
+    assert waits == [1.0, 1.5, 2.25]
+    with pytest.raises(ValueError), training.FailureTolerator(init_delay=0, handled_exceptions=[Passes]).forgive():
+        raise ValueError()
+
+
+def test_errors_of_long_ago_count_no_longer(monkeypatch):
+    now = [10.0]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    tolerator = training.FailureTolerator(limit=2, init_delay=0.0, forgive_after_seconds=10, handled_exceptions=[Passes])
+    for now[0] in (10.0, 20.5):
+        with tolerator.forgive():
+            raise Passes()
+    now[0] = 30.0
+    with pytest.raises(Passes), tolerator.forgive():
+        raise Passes()
+
+
+def test_steps_take_what_a_generator_gives():
+    def numbers():
+        for i in range(2):
+            yield {"n": i, "rows": np.ones((i, 1)), "unused": 3}
+
+    features = {
+        "n": tf.FixedLenFeature([], tf.int32),
+        "rows": tf.FixedLenSequenceFeature([1], tf.float32, allow_missing=True),
+        "else": tf.FixedLenFeature([2], tf.int32, default_value=[-1, -2]),
+    }
+    tensors = training.python_input(numbers, features)
+    assert tensors["rows"].get_shape().as_list() == [None, 1] and tensors["n"].dtype == tf.int32
+    with tf.Session() as sess:
+        got = [sess.run(tensors) for _ in range(2)]
+        with pytest.raises(tf.errors.OutOfRangeError, match="Iteration finished"):
+            sess.run(tensors)
+    assert [int(g["n"]) for g in got] == [0, 1] and [g["rows"].shape for g in got] == [(0, 1), (1, 1)]
+    np.testing.assert_array_equal(got[0]["else"], [-1, -2])
+
+
+@pytest.mark.parametrize("given, message", [({"n": "a"}, "invalid literal"), (None, "generator must return dict"), ({"n": [1, 2]}, "incompatible")])
+def test_generators_that_give_something_else(given, message):
+    tensors = training.python_input(lambda: iter([given]), {"n": tf.FixedLenFeature([], tf.int32)})
+    with tf.Session() as sess, pytest.raises(tf.errors.OpError, match=message):
+        sess.run(tensors)
+    with pytest.raises(NotImplementedError, match="FixedLenSequenceFeature"):
+        training.python_input(lambda: iter([given]), {"n": tf.VarLenFeature(tf.int32)})
+
+
+def test_feeder_as_a_queue():
+    feeder = training.Feeder([tf.string, tf.int32], [[], []])
+    feeder.set_many_fed_tensors([tf.constant(["a", "b", "c"]), tf.constant([0, 1, 2])])
+    text, number = feeder.get_fed_tensors()
+    coord = tf.train.Coordinator()
+    with tf.Session() as sess:
+        tf.train.start_queue_runners(sess, coord)
+        assert [tuple(sess.run([text, number])) for _ in range(4)] == [(b"a", 0), (b"b", 1), (b"c", 2), (b"a", 0)]
+        coord.request_stop()
+        coord.join()
+
+
+def test_feeder_of_another_task():
+    with socket.socket() as first, socket.socket() as second:
+        ports = []
+        for s in (first, second):
+            s.bind(("localhost", 0))
+            ports.append(s.getsockname()[1])
+    cluster = {"reader": ["localhost:%d" % ports[0]], "feeder": ["localhost:%d" % ports[1]]}
+    servers = {job: tf.train.Server(cluster, job_name=job, task_index=0) for job in cluster}
+    coord = tf.train.Coordinator()
+    with tf.Graph().as_default() as graph, tf.device("/job:feeder/task:0"):
+        feeder = training.Feeder([tf.int32], [[]], capacity=1)
+        feeder.set_many_fed_tensors([tf.constant([0, 1, 2])])
+        feeder.add_remote_device("/job:reader/task:0")
+
+    def feed():
+        with graph.as_default():
+            feeder.run_feeding_forever(lambda: tf.Session(servers["feeder"].target), coord)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    assert feeder.wait_until_feeding(60)
+    with tf.device("/job:reader/task:0"):
+        number = training.Feeder([tf.int32], [[]], capacity=1).get_fed_tensors()
+    with tf.Session(servers["reader"].target) as sess:
+        assert [sess.run(number) for _ in range(4)] == [0, 1, 2, 0]
+    coord.request_stop()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_feeders_of_replicas():
+    feeder = training.Feeder([tf.int32], [[]])
+    feeder.add_remote_replicas("reader", 3, feeder_task_num=1, replicas_per_feeder=2)
+    fills = [op.device for op in tf.get_default_graph().get_operations() if op.type == "QueueEnqueueV2"]
+    assert fills == ["/job:reader/replica:2", "/job:reader/replica:0"]
+    with pytest.raises(ValueError, match="feeder_task_num"):
+        feeder.add_remote_replicas("reader", 3, replicas_per_feeder=2)

@@ -48,6 +48,21 @@ def test_second_derivatives():
     assert run([first, second], {p: True}) == [27, [18]] and run([first, second], {p: False}) == [1, [0]]
 
 
+def test_second_derivatives_of_loops_one_after_the_other():
+    x = tf.constant(2.0)
+
+    def square(limit, v):
+        return while_v2.while_loop(lambda v: v < limit, lambda v: v * v, [v], return_same_structure=False)
+
+    (slope,) = tf.gradients(square(16.0, square(4.0, x)), x)
+    assert run([slope, tf.gradients(slope, x)[0]]) == [32.0, 48.0]
+
+
+def test_names_of_a_body_beside_those_of_the_caller():
+    drawn = cond_v2.cond_v2(tf.placeholder_with_default(True, []), lambda: tf.random_uniform([]), lambda: tf.random_uniform([]))
+    assert drawn.op.name == "cond/Identity" and 0 <= run(drawn) < 1
+
+
 def test_shapes_and_structures_of_branches():
     p = tf.placeholder(tf.bool)
     made = cond_v2.cond_v2(p, lambda: {"a": tf.zeros([2, 3])}, lambda: {"a": tf.zeros([2, 4])})

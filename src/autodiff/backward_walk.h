@@ -88,7 +88,6 @@ class BackwardWalk {
   StatusOr<bool> IsSkeleton(const Node* n);
   StatusOr<std::vector<Item>> ItemsAround(Node* n);
   Status LinkStacks();
-  Output StackOf(const Node* n) const;
 
   // branch_gradients.cc
   Status SwitchGradient(Node* n, std::vector<Gradient> out);

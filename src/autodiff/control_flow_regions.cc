@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "autodiff/backward_walk.h"
+#include "autodiff/stack_links.h"
 #include "base/hash_map.h"
 
 namespace millrace {
@@ -118,37 +119,15 @@ StatusOr<std::vector<BackwardWalk::Item>> BackwardWalk::ItemsAround(Node* n) {
   return out;
 }
 
-Output BackwardWalk::StackOf(const Node* n) const {
-  Output o = n->input(0);
-  while (o && (o.node->Is(OpTrait::kPassesOn) || o.node->control_op() == ControlOp::kEnter ||
-               o.node->control_op() == ControlOp::kSwitch)) {
-    o = o.node->input(0);
-  }
-  return o && o.node->op_name() == "StackV2" ? o : Output();
-}
-
-// Only stacks with one push and one pop, in loops of their own, are understood: those of gradients. Through the stacks
-// of programs nothing flows.
+// Only stacks of loops of their own are understood.
 Status BackwardWalk::LinkStacks() {
   if (stacks_linked_) return absl::OkStatus();
   stacks_linked_ = true;
-  struct Uses {
-    std::vector<Node*> pushes, pops;
-  };
-  HashMap<Output, Uses> uses;
-  for (Node* n : graph_.nodes()) {
-    const bool is_push = n->op_name() == "StackPushV2", is_pop = n->op_name() == "StackPopV2";
-    if ((!is_push && !is_pop) || n->inputs().empty()) continue;
-    const Output stack = StackOf(n);
-    if (!stack) continue;
-    (is_push ? uses[stack].pushes : uses[stack].pops).push_back(n);
-  }
-  for (const auto& [stack, u] : uses) {
-    if (u.pushes.size() != 1 || u.pops.size() != 1) continue;
-    const StatusOr<Loop*> from = structure_.LoopOf(u.pushes[0]), to = structure_.LoopOf(u.pops[0]);
+  for (const auto& [push, pop] : StackLinks(graph_)) {
+    const StatusOr<Loop*> from = structure_.LoopOf(push), to = structure_.LoopOf(pop);
     if (!from.ok() || !to.ok() || *from == *to || IsRoot(*from) || IsRoot(*to)) continue;
-    pop_of_push_[u.pushes[0]] = u.pops[0];
-    push_of_pop_[u.pops[0]] = u.pushes[0];
+    pop_of_push_[push] = pop;
+    push_of_pop_[pop] = push;
   }
   return absl::OkStatus();
 }

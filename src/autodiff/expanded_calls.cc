@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "autodiff/stack_links.h"
+#include "base/hash_map.h"
 #include "graph/control_depth.h"
 #include "graph/control_flow_context.h"
 #include "graph/verify.h"
@@ -72,7 +74,16 @@ std::vector<Node*> ExpandedCalls::CallsBetween(const std::vector<Output>& ys, co
     (*marks)[static_cast<size_t>(n->id())] = true;
     stack.push_back(n);
   };
+  HashMap<const Node*, Node*> pop_of_push, push_of_pop;
+  for (const StackLink& link : StackLinks(graph_)) {
+    pop_of_push[link.push] = link.pop;
+    push_of_pop[link.pop] = link.push;
+  }
+  const auto push_linked = [&](Node* n, const HashMap<const Node*, Node*>& links, std::vector<bool>* marks) {
+    if (const auto it = links.find(n); it != links.end()) push(it->second, marks);
+  };
   const auto push_consumers = [&](Node* n) {
+    push_linked(n, pop_of_push, &reached);
     for (const Consumer& c : n->consumers()) {
       if (MayCarryGradient(c.node->input(c.input).dtype())) push(c.node, &reached);
     }
@@ -96,6 +107,7 @@ std::vector<Node*> ExpandedCalls::CallsBetween(const std::vector<Output>& ys, co
     for (const Output& o : n->inputs()) {
       if (o && reached[static_cast<size_t>(o.node->id())]) push(o.node, &seen);
     }
+    push_linked(n, push_of_pop, &seen);
   }
   std::sort(calls.begin(), calls.end(), [](const Node* a, const Node* b) { return a->id() < b->id(); });
   return calls;

@@ -122,10 +122,12 @@ Node* Graph::Find(absl::string_view name) const {
 std::string Graph::UniqueName(absl::string_view prefix) {
   std::string key = absl::AsciiStrToLower(prefix);
   auto [it, fresh] = name_counters_.try_emplace(key, 1);
-  if (fresh) return std::string(prefix);
+  if (fresh && !by_name_.contains(prefix)) return std::string(prefix);  // copies of graphs know names of nodes alone
   int suffix = it->second;
   std::string candidate = absl::StrCat(key, "_", suffix);
-  while (name_counters_.contains(candidate)) candidate = absl::StrCat(key, "_", ++suffix);
+  while (name_counters_.contains(candidate) || by_name_.contains(absl::StrCat(prefix, "_", suffix))) {
+    candidate = absl::StrCat(key, "_", ++suffix);
+  }
   it->second = suffix + 1;
   name_counters_.emplace(std::move(candidate), 1);
   return absl::StrCat(prefix, "_", suffix);

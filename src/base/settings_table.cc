@@ -56,6 +56,8 @@ constexpr Setting kSettings[] = {
     {"MILLRACE_ALLOW_ANY_CLUSTER", Kind::kSwitch, "", 0, 0, "1 on the loopback interface",
      "sessions may bring clusters with any addresses"},
     {"MILLRACE_MAX_SESSIONS", Kind::kNumber, "", 1, kNoMost, "1000", "sessions of a server at once"},
+    {"MILLRACE_SESSION_LEASE_SECONDS", Kind::kSeconds, "", 0, kYear, "600",
+     "a server ends a session whose client, another process, it has not heard for so long; 0: never"},
     {"MILLRACE_MAX_STEPS", Kind::kNumber, "", 1, kNoMost, "1000", "steps of a server at once"},
     {"MILLRACE_MAX_CALLS", Kind::kNumber, "", 1, kNoMost, "20000",
      "calls of one task to a server at once: pulls of tensors and parts of steps"},

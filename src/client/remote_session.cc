@@ -11,6 +11,7 @@
 #include "client/random_state.h"
 #include "cluster/graph_codec.h"
 #include "cluster/local_servers.h"
+#include "cluster/master_codec.h"
 #include "cluster/remote_master.h"
 #include "graph/graph_def.h"
 #include "service/step_horizon.h"
@@ -65,6 +66,13 @@ class MasterAt {
 
   Env& env() const { return channels_->env(); }
 
+  // That the client of a session is there. Does not wait.
+  void Keep(const std::string& session) const {
+    const StatusOr<RpcChannel*> channel = channels_->Get(address_.ToString());
+    StatusOr<absl::Cord> frame = EncodeMessage(PingRequest{session});
+    if (channel.ok() && frame.ok()) (*channel)->Tell("Master.Ping", *std::move(frame));
+  }
+
   // Until the master can be reached.
   Status Await(const MasterCall& call) const {
     Env& env = channels_->env();
@@ -77,7 +85,7 @@ class MasterAt {
     for (;;) {
       const absl::Duration waited = absl::Nanoseconds(env.MonotonicNanos() - start);
       ping.timeout = std::min(call.timeout - waited, absl::Duration(absl::Seconds(10)));
-      const Status s = Call(&MasterInterface::CloseSession, ping, CloseSessionRequest{}).status();  // closes nothing
+      const Status s = Call(&MasterInterface::Ping, ping, PingRequest{}).status();
       if (!absl::IsUnavailable(s) && !absl::IsDeadlineExceeded(s)) return s;
       MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
       if (call.cancellation && call.cancellation->IsCancelled()) return call.cancellation->reason();
@@ -200,15 +208,26 @@ class RemoteSession final : public Session, public Interruptible {
   Status Close() override {
     closing_.Cancel(Cancelled("the session is closed"));
     std::string session;
+    std::optional<Env::TimerId> pings;
     {
       absl::MutexLock lock(&mu_);
       is_closed_ = true;
+      pings.swap(pings_);
       if (!is_sending_) session.swap(session_);  // or else who sends the graph closes it
     }
+    if (pings) master_.env().StopTimer(*pings);
     return CloseOnMaster(std::move(session));
   }
 
  private:
+  // So that the master keeps the session while this process lives, also when nothing is asked of it for hours.
+  void StartPings(absl::Duration period) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    pings_ = master_.env().StartTimer(period, [this, session = session_] {
+      master_.Keep(session);
+      return true;
+    });
+  }
+
   MasterCall NewCall() const {
     MasterCall call;
     call.timeout = TimeoutOf(config_) + kGrace;  // the master, which knows what it waits for, says it first
@@ -351,10 +370,12 @@ class RemoteSession final : public Session, public Interruptible {
       MR_RETURN_IF_ERROR(master_.Await(wait));
       MR_ASSIGN_OR_RETURN(
           CreateSessionResponse response,
-          master_.Call(&MasterInterface::CreateSession, call, CreateSessionRequest{std::move(growth.def), config_}));
+          master_.Call(
+              &MasterInterface::CreateSession, call, CreateSessionRequest{std::move(growth.def), config_, true}));
       version_ = response.graph_version;
       absl::MutexLock lock(&mu_);
       session_ = std::move(response.session);
+      if (response.ping_millis > 0 && !is_closed_) StartPings(absl::Milliseconds(response.ping_millis));
     } else {
       if (growth.is_empty()) return absl::OkStatus();
       MR_ASSIGN_OR_RETURN(const ExtendSessionResponse response,
@@ -377,7 +398,8 @@ class RemoteSession final : public Session, public Interruptible {
   bool is_closed_ ABSL_GUARDED_BY(mu_) = false;
   bool is_sending_ ABSL_GUARDED_BY(mu_) = false;  // a thread makes the session, or extends its graph
   std::string session_ ABSL_GUARDED_BY(mu_);      // empty: not made yet
-  StepIds calls_ ABSL_GUARDED_BY(mu_);            // steps that are under way
+  std::optional<Env::TimerId> pings_ ABSL_GUARDED_BY(mu_);
+  StepIds calls_ ABSL_GUARDED_BY(mu_);  // steps that are under way
   // Of who sends.
   int64_t version_ = 0;
   int sent_nodes_ = 0;

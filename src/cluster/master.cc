@@ -2,6 +2,7 @@
 #include "cluster/master.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "absl/strings/str_format.h"
@@ -104,8 +105,17 @@ struct Master::Open {
         "call ", request.call, " of the session has come before: its step runs, or ran, and is not run again");
   }
 
+  // For how long nobody has called for it.
+  absl::Duration Silence(int64_t now) const {
+    return calls_under_way.load() > 0 ? absl::ZeroDuration() : absl::Nanoseconds(now - heard_nanos.load());
+  }
+
   const std::shared_ptr<void> keep;  // the workers
   MasterSession session;
+  std::string client;      // who made it
+  bool has_lease = false;  // whether it ends with its client
+  std::atomic<int64_t> heard_nanos{0};
+  std::atomic<int64_t> calls_under_way{0};  // grows under the master's lock
   absl::Mutex extending;
   mutable absl::Mutex mu;
   int64_t version ABSL_GUARDED_BY(extending) = 0;
@@ -113,6 +123,24 @@ struct Master::Open {
   OnceOnly calls ABSL_GUARDED_BY(mu);
   int64_t next_callable ABSL_GUARDED_BY(mu) = 1;
   std::map<int64_t, std::shared_ptr<const ResolvedStep>> callables ABSL_GUARDED_BY(mu);
+};
+
+// A session that a call is for: its client is there.
+class Master::Using {
+ public:
+  Using(OpenPtr open, Env* env) : open_(std::move(open)), env_(env) { open_->calls_under_way.fetch_add(1); }
+  Using(Using&&) noexcept = default;
+  Using& operator=(Using&&) = delete;
+  ~Using() {
+    if (!open_) return;
+    open_->heard_nanos.store(env_->MonotonicNanos());
+    open_->calls_under_way.fetch_sub(1);
+  }
+  Open* operator->() const { return open_.get(); }
+
+ private:
+  OpenPtr open_;
+  Env* env_;
 };
 
 // A session that is being made: its workers are looked after already.
@@ -170,6 +198,7 @@ void Master::Beat() {
   }
   watched.erase(workers_.front());  // which is of this process
   monitor_.Beat(watched);
+  EndUnheard();
   std::vector<OpenPtr> unended;
   {
     absl::MutexLock lock(&mu_);
@@ -203,12 +232,61 @@ Status Master::CloseAll(const Status& why) {
   return first;
 }
 
-StatusOr<Master::OpenPtr> Master::Find(const std::string& session) {
+StatusOr<Master::Using> Master::Find(const std::string& session) {
   absl::MutexLock lock(&mu_);
   if (is_down_) return Unavailable("the server was stopped");
   const auto at = sessions_.find(session);
-  if (at != sessions_.end()) return at->second;
-  return Aborted("Session ", session, " is not found. It was closed, or the server was restarted.");
+  if (at != sessions_.end()) return Using(at->second, options_.env);
+  const bool has_leases = options_.session_lease < absl::InfiniteDuration();
+  return Aborted(
+      "Session ", session, " is not found. It was closed, ",
+      has_leases ? absl::StrCat("its client was not heard for ", absl::FormatDuration(options_.session_lease), ", ")
+                 : "",
+      "or the server was restarted.");
+}
+
+void Master::EndUnheard(const std::string& handle, absl::Duration silence) {
+  const auto at = sessions_.find(handle);
+  const OpenPtr open = std::move(at->second);
+  sessions_.erase(at);
+  {
+    absl::MutexLock lock(&open->mu);
+    open->closed = Aborted("the session was ended: its client was not heard for ", absl::FormatDuration(silence));
+  }
+  LogWarning(workers_.front()->task(), ": ended session ", handle, " of ", open->client, ", which was not heard for ",
+             absl::FormatDuration(absl::Trunc(silence, absl::Seconds(1))));
+  unended_.push_back(open);
+}
+
+void Master::EndUnheard() {
+  const int64_t now = options_.env->MonotonicNanos();
+  absl::MutexLock lock(&mu_);
+  std::vector<std::pair<std::string, absl::Duration>> unheard;
+  for (const auto& [handle, open] : sessions_) {
+    const absl::Duration silence = open->Silence(now);
+    if (open->has_lease && silence >= options_.session_lease) unheard.emplace_back(handle, silence);
+  }
+  for (const auto& [handle, silence] : unheard) EndUnheard(handle, silence);
+}
+
+bool Master::MakesRoom() {
+  if (sessions_.size() < options_.max_sessions) return true;
+  const int64_t now = options_.env->MonotonicNanos();
+  std::string longest;
+  absl::Duration silence = std::min(options_.least_silence, options_.session_lease);
+  for (const auto& [handle, open] : sessions_) {
+    if (!open->has_lease || open->Silence(now) < silence) continue;
+    silence = open->Silence(now);
+    longest = handle;
+  }
+  if (longest.empty()) return false;
+  EndUnheard(longest, silence);
+  return true;
+}
+
+StatusOr<PingResponse> Master::Ping(const MasterCall&, PingRequest request) {
+  if (!request.session.empty()) MR_RETURN_IF_ERROR(Find(request.session).status());
+  return PingResponse{};
 }
 
 StatusOr<SessionWorkers> Master::WorkersFor(const wire::ConfigProto& config) const {
@@ -257,8 +335,16 @@ StatusOr<CreateSessionResponse> Master::CreateSession(const MasterCall& call, Cr
   response.session = absl::StrFormat("%016x%016x", options_.env->Random64(), options_.env->Random64());
   absl::MutexLock lock(&mu_);
   if (is_down_) return Unavailable("the server was stopped");
-  if (sessions_.size() >= options_.max_sessions) {
-    return ResourceExhausted("the master has ", sessions_.size(), " open sessions; close some, or reset it");
+  if (!MakesRoom()) {
+    return ResourceExhausted("the master has ", sessions_.size(), " open sessions, its limit (MILLRACE_MAX_SESSIONS), ",
+                             "and has heard all of their clients lately; close some, or reset it");
+  }
+  open->client = call.peer != nullptr ? *call.peer : "this process";
+  open->has_lease = request.pings && call.peer != nullptr && options_.session_lease < absl::InfiniteDuration();
+  open->heard_nanos.store(options_.env->MonotonicNanos());
+  if (open->has_lease) {
+    const absl::Duration often = std::min(options_.session_lease, options_.least_silence) / 4;
+    response.ping_millis = std::max<int64_t>(1, absl::ToInt64Milliseconds(often));
   }
   sessions_.emplace(response.session, open);
   return response;
@@ -296,7 +382,7 @@ Status Master::Connect(const MasterCall& call, MasterSession& session, const wir
 }
 
 StatusOr<ExtendSessionResponse> Master::ExtendSession(const MasterCall&, ExtendSessionRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   absl::MutexLock extending(&open->extending);
   if (request.graph_version != open->version) {
     return Aborted("the session's graph has version ", open->version, ", the extension is for ", request.graph_version,
@@ -309,7 +395,7 @@ StatusOr<ExtendSessionResponse> Master::ExtendSession(const MasterCall&, ExtendS
 }
 
 StatusOr<RunSessionStepResponse> Master::RunStep(const MasterCall& call, RunSessionStepRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   MR_RETURN_IF_ERROR(open->Admit(request));
   MR_ASSIGN_OR_RETURN(const ResolvedStep step, Resolve(open->session.graph(), request.signature));
   RunSessionStepResponse response;
@@ -329,7 +415,7 @@ StatusOr<RunSessionStepResponse> Master::RunStep(const MasterCall& call, RunSess
 }
 
 StatusOr<SetUpPartialRunResponse> Master::SetUpPartialRun(const MasterCall&, SetUpPartialRunRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   MR_ASSIGN_OR_RETURN(ResolvedStep step, Resolve(open->session.graph(), request.signature));
   StatusOr<std::string> handle = open->session.coordinator().PartialRunSetup(
       {std::move(step.feeds), std::move(step.fetches), std::move(step.targets)});
@@ -338,14 +424,14 @@ StatusOr<SetUpPartialRunResponse> Master::SetUpPartialRun(const MasterCall&, Set
 }
 
 StatusOr<ReleasePartialRunResponse> Master::ReleasePartialRun(const MasterCall&, ReleasePartialRunRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   MR_RETURN_IF_ERROR(open->session.coordinator().ReleasePartialRun(request.partial_run));
   return ReleasePartialRunResponse{};
 }
 
 StatusOr<MakeCallableResponse> Master::MakeCallable(const MasterCall&, MakeCallableRequest request) {
   constexpr size_t kMostCallables = 100'000;
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   MR_ASSIGN_OR_RETURN(ResolvedStep step, Resolve(open->session.graph(), request.signature));
   auto callable = std::make_shared<const ResolvedStep>(std::move(step));
   absl::MutexLock lock(&open->mu);
@@ -357,7 +443,7 @@ StatusOr<MakeCallableResponse> Master::MakeCallable(const MasterCall&, MakeCalla
 }
 
 StatusOr<RunCallableResponse> Master::RunCallable(const MasterCall& call, RunCallableRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   std::shared_ptr<const ResolvedStep> step;
   {
     absl::MutexLock lock(&open->mu);
@@ -373,7 +459,7 @@ StatusOr<RunCallableResponse> Master::RunCallable(const MasterCall& call, RunCal
 }
 
 StatusOr<ReleaseCallableResponse> Master::ReleaseCallable(const MasterCall&, ReleaseCallableRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   absl::MutexLock lock(&open->mu);
   open->callables.erase(request.callable);
   return ReleaseCallableResponse{};
@@ -396,7 +482,7 @@ StatusOr<CloseSessionResponse> Master::CloseSession(const MasterCall&, CloseSess
 StatusOr<ListDevicesResponse> Master::ListDevices(const MasterCall& call, ListDevicesRequest request) {
   ListDevicesResponse response;
   if (!request.session.empty()) {
-    MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+    MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
     response.devices = open->session.coordinator().ListDevices();
     return response;
   }
@@ -429,7 +515,7 @@ StatusOr<ResetMasterResponse> Master::Reset(const MasterCall& call, ResetMasterR
 }
 
 StatusOr<ExplainStepResponse> Master::ExplainStep(const MasterCall&, ExplainStepRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   MR_ASSIGN_OR_RETURN(ResolvedStep step, Resolve(open->session.graph(), request.signature));
   MR_ASSIGN_OR_RETURN(
       Explanation told,
@@ -438,13 +524,13 @@ StatusOr<ExplainStepResponse> Master::ExplainStep(const MasterCall&, ExplainStep
 }
 
 StatusOr<GetSessionRandomResponse> Master::GetSessionRandom(const MasterCall&, GetSessionRandomRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   MR_ASSIGN_OR_RETURN(RandomPositions positions, open->session.coordinator().GetRandomPositions());
   return GetSessionRandomResponse{std::move(positions)};
 }
 
 StatusOr<SetSessionRandomResponse> Master::SetSessionRandom(const MasterCall&, SetSessionRandomRequest request) {
-  MR_ASSIGN_OR_RETURN(const OpenPtr open, Find(request.session));
+  MR_ASSIGN_OR_RETURN(const Using open, Find(request.session));
   MR_RETURN_IF_ERROR(open->session.coordinator().SetRandomPositions(request.positions));
   return SetSessionRandomResponse{};
 }

@@ -34,6 +34,9 @@ struct MasterOptions {
   size_t max_sessions = 1000;
   absl::Duration connect_patience = absl::Minutes(10);  // of a new session, for workers that are not there yet
   absl::Duration close_patience = absl::Seconds(10);
+  // A session is ended when its client, another process, has not been heard for so long; infinite: never. Where there
+  // are too many sessions a new one takes the place of that which has been silent longest, from `least_silence` on.
+  absl::Duration session_lease = absl::Minutes(10), least_silence = absl::Minutes(1);
   Liveness liveness;
   // Of a session with a cluster of its own (ConfigProto.cluster_def). Null: there are no such sessions.
   std::function<StatusOr<SessionWorkers>(const wire::ClusterDef&)> workers_of;
@@ -54,7 +57,8 @@ class Master final : public MasterInterface {
   // Closes its sessions, so that calls come back, and refuses new ones. DeadlineExceeded when steps do not end: who
   // owns the master must not destroy it then.
   Status Shutdown();
-  // Looks after the tasks of its sessions. To be called each period of the liveness.
+  // Looks after the tasks of its sessions, and ends those whose clients are gone. To be called each period of the
+  // liveness.
   void Beat();
   // Which tasks the steps of its sessions wait for, line by line.
   std::vector<std::string> DescribeSteps();
@@ -63,12 +67,17 @@ class Master final : public MasterInterface {
   struct Open;
   using OpenPtr = std::shared_ptr<Open>;
   class Connecting;
-  std::vector<OpenPtr> Sessions();  // also those that are being made
-  StatusOr<OpenPtr> Find(const std::string& session);
+  class Using;
+  std::vector<OpenPtr> Sessions();                   // also those that are being made
+  StatusOr<Using> Find(const std::string& session);  // for a call
   Status Connect(const MasterCall& call, MasterSession& session, const wire::ConfigProto& config);
   // `why` is what clients are told whose steps this ends.
   Status Close(OpenPtr open, const Status& why);
   Status CloseAll(const Status& why);
+  void EndUnheard();
+  // Of a session whose client has not been heard for `silence`: the beat ends its steps, if there are any.
+  void EndUnheard(const std::string& handle, absl::Duration silence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MakesRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Of the master's own cluster, or of that which the session's configuration has.
   StatusOr<SessionWorkers> WorkersFor(const wire::ConfigProto& config) const;
 

@@ -11,12 +11,20 @@ template <typename V>
 void VisitFields(V& v, CreateSessionRequest& m) {
   v(1, m.graph);
   v(2, m.config);
+  v(3, m.pings);
 }
 template <typename V>
 void VisitFields(V& v, CreateSessionResponse& m) {
   v(1, m.session);
   v(2, m.graph_version);
+  v(3, m.ping_millis);
 }
+template <typename V>
+void VisitFields(V& v, PingRequest& m) {
+  v(1, m.session);
+}
+template <typename V>
+void VisitFields(V&, PingResponse&) {}
 template <typename V>
 void VisitFields(V& v, ExtendSessionRequest& m) {
   v(1, m.session);

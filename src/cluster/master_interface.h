@@ -20,6 +20,7 @@ struct MasterCall {
 // The methods: name, request, response.
 #define MR_MASTER_METHODS(X)                                                \
   X(CreateSession, CreateSessionRequest, CreateSessionResponse)             \
+  X(Ping, PingRequest, PingResponse)                                        \
   X(ExtendSession, ExtendSessionRequest, ExtendSessionResponse)             \
   X(RunStep, RunSessionStepRequest, RunSessionStepResponse)                 \
   X(SetUpPartialRun, SetUpPartialRunRequest, SetUpPartialRunResponse)       \

@@ -3,7 +3,7 @@
 // named as in GraphDefs: "node:0" (or "node"), "node".
 //
 // A session is known by a text that its master has drawn at random. It stays until somebody closes it, or resets the
-// master: also when the client that made it is gone.
+// master, or the client that made it in another process has not been heard for the master's lease.
 #pragma once
 
 #include <string>
@@ -21,11 +21,19 @@ namespace millrace {
 struct CreateSessionRequest {
   wire::GraphDef graph;
   wire::ConfigProto config;
+  bool pings = false;  // the client will, as often as the response says; who does not has no lease
 };
 struct CreateSessionResponse {
   std::string session;
   int64_t graph_version = 0;
+  int64_t ping_millis = 0;  // 0: the session stays without pings
 };
+
+// Asks whether the master is there; with a session: keeps it, as every other call for it does.
+struct PingRequest {
+  std::string session;  // may be empty
+};
+struct PingResponse {};
 
 // Adds nodes that the session does not have, which may read those that it has. Aborted: `graph_version` is not that of
 // the session, since another client has extended it.

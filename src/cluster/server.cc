@@ -26,6 +26,7 @@ bool EndsSomething(absl::string_view method) {
       "Worker.AbortStep", "Worker.CleanUpSteps", "Worker.DeleteSession",     "Worker.DeregisterPartitions",
       "Worker.Heartbeat", "Worker.GetStatus",    "Worker.AbortCollective",   "Worker.Reset",
       "Master.Reset",     "Master.CloseSession", "Master.ReleasePartialRun", "Master.ReleaseCallable",
+      "Master.Ping",
   };
   return std::find(std::begin(kAll), std::end(kAll), method) != std::end(kAll);
 }

@@ -76,6 +76,8 @@ Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts
   MR_ASSIGN_OR_RETURN(parts->allows_any_cluster, SwitchSetting("MILLRACE_ALLOW_ANY_CLUSTER", own_host));
   MR_ASSIGN_OR_RETURN(const int64_t sessions, NumberSetting("MILLRACE_MAX_SESSIONS"));
   parts->master.max_sessions = static_cast<size_t>(sessions);
+  MR_ASSIGN_OR_RETURN(const double lease, SecondsSetting("MILLRACE_SESSION_LEASE_SECONDS"));
+  parts->master.session_lease = lease == 0 ? absl::InfiniteDuration() : absl::Seconds(lease);
   MR_ASSIGN_OR_RETURN(parts->max_steps, NumberSetting("MILLRACE_MAX_STEPS"));
   MR_ASSIGN_OR_RETURN(parts->max_calls, NumberSetting("MILLRACE_MAX_CALLS"));
   MR_ASSIGN_OR_RETURN(parts->max_message_bytes, NumberSetting("MILLRACE_MAX_MESSAGE_BYTES"));

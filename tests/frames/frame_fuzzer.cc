@@ -246,14 +246,15 @@ class FrameFuzzer::Impl {
     MasterCall call;
     call.timeout = kPatience;
     MR_RETURN_IF_ERROR(master.ListDevices(call, {}).status());
-    StatusOr<CreateSessionResponse> created = master.CreateSession(call, {graph_, {}});
+    StatusOr<CreateSessionResponse> created = master.CreateSession(call, {graph_, {}, true});
     if (absl::IsResourceExhausted(created.status())) {  // of sessions, which good frames have made
       MR_RETURN_IF_ERROR(master.Reset(call, {}).status());
       last_session_.clear();
-      created = master.CreateSession(call, {graph_, {}});
+      created = master.CreateSession(call, {graph_, {}, true});
     }
     MR_ASSIGN_OR_RETURN(const CreateSessionResponse made, std::move(created));
     const std::string session = made.session;
+    MR_RETURN_IF_ERROR(master.Ping(call, {session}).status());
     const Tensor x = Tensor::Vector<float>({1, 2, 3});
     int64_t number = 0;
     const auto run =

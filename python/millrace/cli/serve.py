@@ -28,6 +28,7 @@ _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
         "graphs may use files beneath these, with ':' between them, or 'all'; default: all on the loopback interface, else none",
     ),
     ("--max-sessions", "MILLRACE_MAX_SESSIONS", "N", "sessions of clients (1000)"),
+    ("--session-lease", "MILLRACE_SESSION_LEASE_SECONDS", "SECONDS", "sessions of clients that were not heard for so long are ended (600; 0: never)"),
     ("--max-steps", "MILLRACE_MAX_STEPS", "N", "steps of clients under way at once (1000)"),
     ("--max-calls", "MILLRACE_MAX_CALLS", "N", "calls of one task under way at once: pulls of tensors and parts of steps (20000)"),
     ("--max-message-bytes", "MILLRACE_MAX_MESSAGE_BYTES", "N", "of one request (4 GiB)"),

@@ -269,3 +269,24 @@ def test_arguments_of_critical_sections():
     assert plain.graph.get_operation_by_name("plain/MutexLock").type == "MutexLock"
     with pytest.raises(ValueError, match="attempts to directly access"):
         section.execute(lambda x: other.execute(lambda y: y + 1, x), 1.0)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_shapes_that_nobody_validates(use_resource):
+    """What 1.15.5 says of variables of partly known shapes."""
+
+    def got(name, **more):
+        return tf.get_variable(name, validate_shape=False, use_resource=use_resource, **more).shape
+
+    def pair():
+        return tf.constant([1.0, 2.0])
+
+    with tf.Graph().as_default():
+        plain = tf.Variable([[1.0, 2.0]], validate_shape=False, use_resource=use_resource)
+        assert plain.shape.dims == ([1, 2] if use_resource else None)
+        for shape in ([None], tf.TensorShape(None)):
+            assert got("v%d" % len(tf.global_variables()), shape=shape, initializer=pair).dims == ([2] if use_resource else None)
+        with pytest.raises(ValueError, match="initializer passed is not valid"):
+            got("zeros", shape=[None, 2], initializer=tf.zeros_initializer())
+        with pytest.raises(ValueError, match="must be fully defined"):
+            tf.get_variable("w", shape=[None, 2], initializer=tf.zeros_initializer(), use_resource=use_resource)

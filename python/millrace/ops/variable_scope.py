@@ -330,12 +330,16 @@ def _true_getter(
     if isinstance(initializer, type):
         make_initializer: Any = initializer
         initializer = make_initializer(dtype=dtype) if issubclass(initializer, init_ops.Initializer) else make_initializer()
-    if _makes_values(initializer) and shape is None and _needs_nothing(initializer):
+    if _makes_values(initializer) and (shape is None or not (validate_shape or static.is_fully_defined())) and _needs_nothing(initializer):
         initial: Any = initializer
         wanted = None  # a value says itself what it is
     elif _makes_values(initializer):
         if not static.is_fully_defined():
-            raise at_user_line(ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static)))
+            if validate_shape:
+                raise at_user_line(ValueError("Shape of a new variable (%s) must be fully defined, but instead was %s." % (name, static)))
+            raise at_user_line(
+                ValueError("The initializer passed is not valid: of a shape that is not known (%s) it should be callable with no arguments." % static)
+            )
         wanted = dtypes.as_dtype(dtype or dtypes.float32).base_dtype
         make = initializer
         initial = lambda: _call_initializer(make, static, wanted, partition_info)

@@ -202,7 +202,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
                     self._initial_value = convert_to_tensor(initial_value(), dtype, "initial_value")
             else:
                 self._initial_value = convert_to_tensor(initial_value, dtype, "initial_value")
-            static = self._initial_value.get_shape() if validate_shape else tensor_shape.unknown_shape()
+            static = self._initial_value.get_shape() if validate_shape or self._is_resource else tensor_shape.unknown_shape()
             if validate_shape and not self._is_resource and not static.is_fully_defined():
                 raise at_user_line(ValueError("initial_value must have a shape specified: %s" % self._initial_value))
             if shape is not None:  # that of all values that it may take

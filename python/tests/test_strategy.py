@@ -73,7 +73,7 @@ def test_variables_on_a_device_of_their_own():
     strategy = tf.distribute.experimental.CentralStorageStrategy(["/cpu:0"], parameter_device="/cpu:1")
     with tf.Graph().as_default(), strategy.scope():
         v = tf.Variable(1.0)
-        assert v.op.device == "/device:CPU:1" and (v + 1.0).device == "/device:CPU:0"
+        assert v.op.device == "/replica:0/task:0/device:CPU:1" and (v + 1.0).device == "/replica:0/task:0/device:CPU:0"
     with pytest.raises(NotImplementedError, match="CentralStorageStrategy on 2 devices"):
         tf.distribute.experimental.CentralStorageStrategy(["/gpu:0", "/gpu:1"])
 
@@ -112,15 +112,85 @@ def test_a_strategy_of_one_device():
     for strategy in (tf.distribute.OneDeviceStrategy("device:CPU:0"), tf.contrib.distribute.MirroredStrategy(num_gpus=0)):
         with tf.Graph().as_default(), strategy.scope() as same:
             assert same is strategy is tf.distribute.get_strategy() and tf.distribute.has_strategy() and strategy.num_replicas_in_sync == 1
-            assert tf.distribute.get_replica_context().strategy is strategy
-            assert tf.constant(1).device == "/device:CPU:0"
+            assert tf.distribute.get_replica_context() is None and tf.distribute.get_cross_replica_context() is strategy
+            assert tf.constant(1).device == "/replica:0/task:0/device:CPU:0" and strategy.extended.worker_devices == (tf.constant(1).device,)
+            v = tf.Variable(1.0)
+            assert v.op.type == "VarHandleOp" and strategy.extended.variable_created_in_scope(v)
+            replica = strategy.experimental_run_v2(tf.distribute.get_replica_context)
+            assert replica.strategy is strategy and replica.num_replicas_in_sync == 1
+            with pytest.raises(RuntimeError, match="Need to be inside"):
+                replica.merge_call(lambda strategy: strategy)
+        assert not strategy.extended.variable_created_in_scope(tf.Variable(1.0))
     assert tf.distribute.get_strategy() is plain and not tf.distribute.has_strategy()
     with pytest.raises(NotImplementedError, match="on 2 devices"):
         tf.distribute.MirroredStrategy(["/gpu:0", "/gpu:1"])
 
 
+class _Counted(tf.distribute.StrategyExtended):
+    """Counts variables, and doubles what is reduced."""
+
+    made = 0
+
+    def _create_variable(self, next_creator, **kwargs):
+        self.made += 1
+        return next_creator(**kwargs)
+
+    def _reduce_to(self, reduce_op, value, destinations):
+        return value * 2.0
+
+
+class _CountedStrategy(tf.distribute.Strategy):
+    def __init__(self):
+        super().__init__(_Counted(self))
+
+
+def test_strategies_that_a_program_derives():
+    strategy, other = _CountedStrategy(), _CountedStrategy()
+
+    def step(x):
+        replica = tf.distribute.get_replica_context()
+        assert replica.strategy is strategy and not tf.distribute.in_cross_replica_context()
+        return replica.all_reduce("sum", {"x": x})["x"] + tf.get_variable("w", [], initializer=tf.ones_initializer())
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        with strategy.scope():
+            total = strategy.experimental_run_v2(step, (tf.constant(3.0),))
+            with strategy.scope(), pytest.raises(RuntimeError, match="Mixing different"):
+                other.scope().__enter__()
+            with pytest.raises(RuntimeError, match="Must not be called inside"):
+                tf.distribute.experimental_set_strategy(other)
+            with tf.Graph().as_default():
+                assert not tf.distribute.has_strategy()  # the scope is the graph's
+            scope = strategy.scope()
+        scope = strategy.scope()
+        scope.__enter__()
+        with tf.variable_scope("inner"), pytest.raises(RuntimeError, match="Variable scope nesting error"):
+            scope.__exit__(None, None, None)
+        session.run(tf.global_variables_initializer())
+        assert session.run([total, strategy.reduce("mean", total)]) == [7, 14] and strategy.extended.made == 1 and other.extended.made == 0
+
+
+def test_steps_in_a_loop():
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    with tf.Graph().as_default(), strategy.scope(), tf.Session() as session:
+        total = tf.get_variable("total", [], tf.int64, tf.zeros_initializer())
+        iterator = strategy.make_dataset_iterator(tf.data.Dataset.range(1, 10))
+
+        def step(context, x):
+            context.set_last_step_output("last", x, tf.distribute.ReduceOp.SUM)
+            context.set_non_tensor_output("kind", "step")
+            return total.assign_add(x)
+
+        context = strategy.extended.experimental_run_steps_on_iterator(step, iterator, 3, {"last": tf.constant(0, tf.int64)})
+        session.run([tf.global_variables_initializer(), iterator.initialize()])
+        for sums, last in ((6, 3), (21, 6)):
+            assert session.run([context.run_op, context.last_step_outputs]) == [None, {"last": last}] and session.run(total) == sums
+        assert context.non_tensor_outputs == {"kind": "step"}
+
+
 def test_estimators_train_and_evaluate_with_it():
     def model(features, labels, mode):
+        assert tf.distribute.get_replica_context().strategy is tf.distribute.get_strategy()
         model.seen.append((mode, tf.distribute.get_strategy()))
         w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
         loss = tf.reduce_mean(tf.squared_difference(features * w, labels))

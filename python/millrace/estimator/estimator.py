@@ -22,6 +22,7 @@ from millrace.framework import errors, nest
 from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Graph, GraphKeys, Tensor, add_to_collection, get_collection, get_default_graph
 from millrace.framework.random_seed import set_random_seed
+from millrace.framework.strategy import get_strategy, has_strategy
 from millrace.framework.tensor_util import make_tensor_proto
 from millrace.ops import control_flow_ops
 from millrace.protos import definitions
@@ -411,7 +412,8 @@ class Estimator:
         names, given = fn_args(self._model_fn), {"labels": labels, "mode": mode, "params": self.params, "config": config}
         if "labels" not in names and labels is not None:
             raise at_user_line(ValueError("model_fn does not take labels, but input_fn returns labels."))
-        spec = self._model_fn(features=features, **{key: value for key, value in given.items() if key in names})
+        taken = {"features": features, **{key: value for key, value in given.items() if key in names}}
+        spec = get_strategy().extended.call_for_each_replica(self._model_fn, kwargs=taken) if has_strategy() else self._model_fn(**taken)
         if not isinstance(spec, EstimatorSpec):
             raise at_user_line(ValueError("model_fn should return an EstimatorSpec."))
         return spec

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.distribute: strategies of one replica, whose steps run as they are, and the one of programs that choose none. Optimizers and layers that ask for the
-strategy get it. More replicas are not provided: those of several tasks are tf.train.SyncReplicasOptimizer's."""
+"""tf.distribute: strategies of one replica, whose steps run as they are. More replicas are not provided: those of several tasks are tf.train.SyncReplicasOptimizer's."""
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import json
 import os
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Optional
 
-from millrace import names
 from millrace.framework import not_provided
 from millrace.framework.cross_device_ops import (
     AllReduceCrossDeviceOps as AllReduceCrossDeviceOps,
@@ -22,183 +19,60 @@ from millrace.framework.cross_device_ops import (
     ReduceOp as ReduceOp,
     ReductionToOneDevice as ReductionToOneDevice,
 )
+from millrace.framework.device_names import resolve
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import get_default_graph, device
+from millrace.framework.strategy_base import (
+    InputIterator as InputIterator,
+    ReplicaContext as ReplicaContext,
+    Strategy as Strategy,
+    StrategyExtended as StrategyExtended,
+    _get_default_replica_context as _get_default_replica_context,
+    _get_default_strategy as _get_default_strategy,
+    experimental_set_strategy as experimental_set_strategy,
+    get_cross_replica_context as get_cross_replica_context,
+    get_replica_context as get_replica_context,
+    get_strategy as get_strategy,
+    has_strategy as has_strategy,
+    in_cross_replica_context as in_cross_replica_context,
+    require_replica_context as require_replica_context,
+)
+from millrace.ops import array_ops
+
+StrategyV1 = Strategy
+StrategyExtendedV1 = StrategyExtendedV2 = StrategyExtended
 
 
-class StrategyExtended:
-    """What optimizers do with variables: all of it on the one that there is."""
+class OneDeviceExtended(StrategyExtended):
+    """One replica, on a device."""
 
-    def __init__(self, strategy: "Strategy") -> None:
-        self._strategy = strategy
+    def __init__(self, container_strategy: Strategy, where: Any, worker: str, parameters: str) -> None:
+        super().__init__(container_strategy)
+        self._default_device = where
+        self._worker, self._parameters = worker, parameters
 
-    def call_for_each_replica(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
-        """Calls a function, once."""
-        return fn(*args, **(kwargs or {}))
+    worker_devices = property(lambda self: (self._worker,), doc="The device of the replica.")
+    parameter_devices = property(lambda self: (self._parameters,), doc="The device of variables.")
 
-    def update(self, var: Any, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, group: bool = True) -> Any:
-        """What a function makes of a variable."""
-        del group  # there is one result
-        return fn(var, *args, **(kwargs or {}))
-
-    def update_non_slot(self, colocate_with: Any, fn: Callable[..., Any], args: Any = (), kwargs: Any = None, group: bool = True) -> Any:
-        """What a function makes, beside a variable."""
-        del group  # there is one result
-        del colocate_with  # placement is the program's
-        return fn(*args, **(kwargs or {}))
-
-    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any) -> Any:
-        """The value: of one replica it is the sum and the mean."""
-        del reduce_op  # there is one value
-        del destinations  # placement is the program's
-        return value
-
-    def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any) -> List[Any]:
-        """The values."""
-        return [self.reduce_to(reduce_op, value, where) for value, where in value_destination_pairs]
-
-    def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
-        """The tensor."""
-        del destinations  # placement is the program's
-        return tensor
-
-    def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
-        """A context in which variables are made on the device of another."""
-        return device(colocate_with_variable.device)
-
-    def variable_created_in_scope(self, v: Any) -> bool:
-        """Whether a variable is the strategy's: of the graph that is the default now."""
-        return bool(v.graph is get_default_graph())
-
-    def value_container(self, value: Any) -> Any:
-        """The variable itself."""
-        return value
+    def read_var(self, v: Any) -> Any:
+        """A tensor of a variable's value."""
+        return array_ops.identity(v)
 
     def non_slot_devices(self, var_list: Any) -> Any:
-        """Where what optimizers keep beside slots goes: with the first variable by name."""
-        return min(var_list, key=lambda x: x.name)
+        """The device."""
+        del var_list  # all are there
+        return self._parameters
 
-    read_var = value_container
-
-
-class InputIterator:
-    """The elements of a data set, for the replica."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._iterator = dataset.make_initializable_iterator()
-
-    def initialize(self) -> List[Any]:
-        """The operations that begin it."""
-        return [self._iterator.initializer]
-
-    initializer = property(initialize, doc="The operations that begin it.")
-
-    def get_next(self) -> Any:
-        """The next element."""
-        return self._iterator.get_next()
-
-
-class Strategy:
-    """Base: one replica, where operations lie where they do without a strategy."""
-
-    num_replicas_in_sync = 1
-
-    def __init__(self) -> None:
-        self.extended = StrategyExtended(self)
-
-    @contextlib.contextmanager
-    def scope(self) -> Iterator["Strategy"]:
-        """A context that changes nothing."""
-        yield self
-
-    def experimental_run_v2(self, fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
-        """Calls a function, once."""
-        return self.extended.call_for_each_replica(fn, args, kwargs)
-
-    def experimental_run(self, fn: Callable[..., Any], input_iterator: Any = None) -> Any:
-        """Calls a function, once, with what an iterator gives if there is one."""
-        return self.experimental_run_v2(fn, () if input_iterator is None else (input_iterator.get_next(),))
-
-    def reduce(self, reduce_op: Any, value: Any, axis: Optional[int] = None) -> Any:
-        """The value, or its sum or mean along an axis."""
-        if axis is None:
-            return value
-        from millrace.ops import math_ops
-
-        return (math_ops.reduce_mean if ReduceOp.of(reduce_op) is ReduceOp.MEAN else math_ops.reduce_sum)(value, axis)
-
-    def experimental_local_results(self, value: Any) -> Tuple[Any, ...]:
-        """The values of the replicas."""
-        return (value,)
-
-    unwrap = experimental_local_results
-
-    def experimental_distribute_dataset(self, dataset: Any) -> Any:
-        """The data set: one replica takes all."""
-        return dataset
-
-    def experimental_distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any]) -> Any:
-        """The data set that a function makes for the only pipeline."""
-        return dataset_fn(InputContext())
-
-    def experimental_make_numpy_dataset(self, numpy_input: Any, session: Any = None) -> Any:
-        """A data set of the rows of arrays."""
-        del session  # the arrays are the graph's: there is nothing to run first
-        return names.find("data").Dataset.from_tensor_slices(numpy_input)
-
-    def make_dataset_iterator(self, dataset: Any) -> InputIterator:
-        """The elements of a data set, from when `initialize` has run."""
-        return InputIterator(dataset)
-
-    def make_input_fn_iterator(
-        self, input_fn: Callable[[InputContext], Any], replication_mode: InputReplicationMode = InputReplicationMode.PER_WORKER
-    ) -> InputIterator:
-        """The elements of the data set that a function makes for the only pipeline, from when `initialize` has run."""
-        if replication_mode is not InputReplicationMode.PER_WORKER:
-            raise at_user_line(ValueError("Input replication mode not supported: %s" % (replication_mode,)))
-        return self.make_dataset_iterator(input_fn(InputContext()))
-
-    def configure(self, session_config: Any = None, cluster_spec: Any = None, task_type: Optional[str] = None, task_id: Optional[int] = None) -> None:
-        """Nothing: sessions are as they are asked for, and there are no other tasks. NotImplementedError for a cluster of several."""
+    def _configure(self, session_config: Any = None, cluster_spec: Any = None, task_type: Optional[str] = None, task_id: Optional[int] = None) -> None:
         del session_config, task_type, task_id  # of a strategy within one process
-        _refuse_tasks(type(self).__name__, cluster_spec.as_dict() if hasattr(cluster_spec, "as_dict") else cluster_spec)
-
-    def update_config_proto(self, config_proto: Any) -> Any:
-        """The settings as they are."""
-        return config_proto
-
-    def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
-        """A context in which variables are made on the device of another."""
-        return self.extended.colocate_vars_with(colocate_with_variable)
-
-    def group(self, value: Any, name: Optional[str] = None) -> Any:
-        """An operation that runs what makes a value."""
-        from millrace.ops import control_flow_ops
-
-        return control_flow_ops.group(value, name=name)
-
-
-class _DefaultDistributionStrategy(Strategy):
-    """The strategy of programs that choose none."""
+        _refuse_tasks(type(self._strategy).__name__, cluster_spec.as_dict() if hasattr(cluster_spec, "as_dict") else cluster_spec)
 
 
 class OneDeviceStrategy(Strategy):
     """One replica, on a device."""
 
     def __init__(self, device: str) -> None:
-        super().__init__()
-        self._device = device
-
-    @contextlib.contextmanager
-    def scope(self) -> Iterator[Strategy]:
-        """A context whose operations go to the device, where nothing else is said."""
-        global _strategy, _replica
-        around, _strategy, _replica = (_strategy, _replica), self, ReplicaContext(self)
-        try:
-            with device(self._device):
-                yield self
-        finally:
-            _strategy, _replica = around
+        where = resolve(device)
+        super().__init__(OneDeviceExtended(self, where, where, where))
 
 
 def _refuse_tasks(who: str, cluster: Any) -> None:
@@ -236,18 +110,13 @@ class CentralStorageStrategy(OneDeviceStrategy):
     """Variables on one device, and a replica on each of several: on the one that is named, or this machine's processors."""
 
     def __init__(self, compute_devices: Any = None, parameter_device: Optional[str] = None) -> None:
-        super().__init__(_only("CentralStorageStrategy", compute_devices))
-        self._parameters = parameter_device or self._device
-
-    @contextlib.contextmanager
-    def scope(self) -> Iterator[Strategy]:
-        """A context whose variables go to the one device and whose other operations go to the other, where nothing else is said."""
+        worker = resolve(_only("CentralStorageStrategy", compute_devices))
+        parameters = resolve(parameter_device) if parameter_device else worker
 
         def where(operation: Any) -> str:
-            return self._parameters if operation.type in ("Variable", "VariableV2", "VarHandleOp") else self._device
+            return parameters if operation.type in ("Variable", "VariableV2", "VarHandleOp") else worker
 
-        with super().scope(), device(where):
-            yield self
+        Strategy.__init__(self, OneDeviceExtended(self, where, worker, parameters))
 
 
 class CollectiveCommunication(enum.Enum):
@@ -294,78 +163,6 @@ class TPUStrategy(Strategy):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         del args, kwargs  # of whatever TPU
         raise at_user_line(NotImplementedError("TPUStrategy is not provided: there are no TPUs. Use tf.distribute.OneDeviceStrategy."))
-
-
-class ReplicaContext:
-    """What a replica knows of itself."""
-
-    num_replicas_in_sync = 1
-    replica_id_in_sync_group = 0
-    devices = ("",)
-
-    def __init__(self, strategy: Strategy) -> None:
-        self.strategy = strategy
-
-    def merge_call(self, merge_fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
-        """What a function makes of the strategy and the values of all replicas."""
-        global _merging
-        around, _merging = _merging, True
-        try:
-            return merge_fn(self.strategy, *args, **(kwargs or {}))
-        finally:
-            _merging = around
-
-    def all_reduce(self, reduce_op: Any, value: Any) -> Any:
-        """The value: of one replica it is the sum and the mean."""
-        del reduce_op  # there is one value
-        return value
-
-
-_merging = False
-_chosen: Any = None  # the scope of experimental_set_strategy
-_default: Strategy = _DefaultDistributionStrategy()
-_strategy = _default
-_replica = ReplicaContext(_strategy)
-
-
-def _get_default_strategy() -> Strategy:
-    """The one of programs that choose none."""
-    return _default
-
-
-def get_strategy() -> Strategy:
-    """The one whose scope this is in, or the one of programs that choose none."""
-    return _strategy
-
-
-def has_strategy() -> bool:
-    """Whether a program has chosen one."""
-    return _strategy is not _default
-
-
-def experimental_set_strategy(strategy: Optional[Strategy]) -> None:
-    """Enters the scope of a strategy for the rest of the program, or until the next call; None leaves it."""
-    global _chosen
-    if _chosen is not None:
-        _chosen.__exit__(None, None, None)
-    _chosen = strategy.scope() if strategy is not None else None
-    if _chosen is not None:
-        _chosen.__enter__()
-
-
-def in_cross_replica_context() -> bool:
-    """Whether this is within merge_call."""
-    return _merging
-
-
-def get_replica_context() -> Optional[ReplicaContext]:
-    """The one replica; None within merge_call."""
-    return None if _merging else _replica
-
-
-def get_cross_replica_context() -> Optional[Strategy]:
-    """The strategy within merge_call, else None."""
-    return _strategy if _merging else None
 
 
 def increment_var(v: Any, amount: Any = 1) -> Any:

@@ -339,6 +339,10 @@ saved_model saved_model.python.saved_model saved_model.python.saved_model.reader
 distributions.bijectors = distributions.bijectors
 distributions.python.ops.distribution_util = distributions.shape_util distributions.util
 distributions.python.ops.statistical_testing = distributions.mean_bounds
+distributions.python.ops.operator_pd = contrib.operator_pd
+distributions.python.ops.operator_pd_cholesky distributions.python.ops.operator_pd_diag distributions.python.ops.operator_pd_full = contrib.operator_pd_classes
+distributions.python.ops.operator_pd_identity = contrib.operator_pd_classes
+distributions.python.ops.operator_pd_vdvt_update = contrib.operator_pd_update
 distributions.python.ops.vector_diffeomixture = distributions.diffeomixture
 distributions.python.ops.shape._DistributionShape = distributions.sample_shape:DistributionShape
 distributions.python.ops.vector_student_t._VectorStudentT = distributions.vector_student_t:VectorStudentT

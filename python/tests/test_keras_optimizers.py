@@ -189,3 +189,22 @@ def test_a_model_in_a_file_goes_on_with_what_its_optimizer_keeps(tmp_path):
 def test_constraints_by_their_old_names():
     model = trained(O.SGD(1.0), 1, kernel_constraint="nonneg")
     assert (model.get_weights()[0] >= 0).all()
+
+
+def test_slots_lie_where_their_variable_lies():
+    with tf.device("/cpu:0"):
+        here = tf.get_variable("here", initializer=[1.0, 2.0], use_resource=True)
+    optimizer = O.Adam(0.1)
+    optimizer.apply_gradients([(tf.constant([0.1, 0.1]), here)])
+    for name in ("m", "v"):
+        slot = optimizer.get_slot(here, name)
+        assert (slot.device, slot.op.colocation_groups()) == ("/device:CPU:0", [b"loc:@here"])
+    assert optimizer.iterations.device == ""
+
+
+@pytest.mark.parametrize("name", ["Adam", "RMSprop", "Adagrad", "Adadelta"])
+def test_variables_of_a_kind_share_what_a_step_reads(name):
+    variables = [tf.get_variable("v%d" % i, initializer=[1.0, 2.0], use_resource=True) for i in range(3)]
+    getattr(O, name)(0.1).apply_gradients([(tf.ones([2]), v) for v in variables])
+    constants = [op.name for op in tf.get_default_graph().get_operations() if op.type == "Const" and op.name.startswith(name + "/Const")]
+    assert constants == [name + "/Const"]

@@ -10,6 +10,7 @@ import numpy as np
 from millrace import tf_logging
 from millrace.framework import dtypes, replication
 from millrace.framework.composite_tensors import IndexedSlices
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, get_default_graph, init_scope, name_scope
 from millrace.framework.unique_names import snake, unique_name
@@ -162,7 +163,8 @@ class Optimizer:
             if isinstance(start, str) or callable(start):
                 make = initializers.get(start)
                 start = lambda: make(shape, dtype=kind)
-            kept[slot_name] = Variable(start, trainable=False, name="%s/%s" % (var.op.name, slot_name), use_resource=bool(var._is_resource))
+            with var.graph.colocate_with(var.op):
+                kept[slot_name] = Variable(start, trainable=False, name="%s/%s" % (var.op.name, slot_name), use_resource=bool(var._is_resource))
             self._weights.append(kept[slot_name])
         return kept[slot_name]
 
@@ -335,7 +337,7 @@ class Optimizer:
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any, apply_state: Any = None) -> Any:
         """A step by rows, each of which comes once; here a step by the whole gradient, zeros elsewhere."""
-        whole = gen_ops.scatter_nd(array_ops.expand_dims(indices, -1), grad, array_ops.shape(var, out_type=indices.dtype.base_dtype))
+        whole = gen_ops.scatter_nd(array_ops.expand_dims(indices, -1), grad, gen_ops.shape(var, out_type=indices.dtype.base_dtype))
         return self._resource_apply_dense(whole, var, **({} if apply_state is None else {"apply_state": apply_state}))
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Any, var: Any, indices: Any, **kwargs: Any) -> Any:
@@ -381,6 +383,7 @@ class Rule(Optimizer):
 
     _read: Tuple[str, ...] = ()  # settings that are variables, beside the rate and its decay
     _fixed: Tuple[str, ...] = ()  # attributes that are settings too, with an underscore where they have one
+    _numbers: Tuple[str, ...] = ()  # those of them that steps read
 
     def _set(self, learning_rate: Any, kwargs: Dict[str, Any], **read: Any) -> None:
         self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
@@ -390,7 +393,9 @@ class Rule(Optimizer):
 
     def _prepare_local(self, var_device: Any, var_dtype: Any, apply_state: Any) -> None:
         super()._prepare_local(var_device, var_dtype, apply_state)
-        apply_state[var_device, var_dtype].update((name, array_ops.identity(self._get_hyper(name, var_dtype))) for name in self._read)
+        state = apply_state[var_device, var_dtype]
+        state.update((name, array_ops.identity(self._get_hyper(name, var_dtype))) for name in self._read)
+        state.update((name, convert_to_tensor(getattr(self, name), var_dtype)) for name in self._numbers)
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such an optimizer, as they are now."""

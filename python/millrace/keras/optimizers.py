@@ -76,7 +76,7 @@ class SGD(Rule):
 class RMSprop(OldWeights):
     """Gradients divided by the root of their mean square, or centered of their variance; with momentum."""
 
-    _read, _fixed = ("rho", "momentum"), ("epsilon", "centered")
+    _read, _fixed, _numbers = ("rho", "momentum"), ("epsilon", "centered"), ("epsilon",)
 
     def __init__(
         self,
@@ -100,18 +100,23 @@ class RMSprop(OldWeights):
     def _with_momentum(self, var: Any, state: Any, *grad: Any) -> Any:
         kind, slots = ("centered_rms_prop", ["mg", "rms", "momentum"]) if self.centered else ("rms_prop", ["rms", "momentum"])
         op = ("sparse_apply_" if len(grad) > 1 else "apply_") + kind
-        return self._run(op, var, slots, state["lr_t"], state["rho"], state["momentum"], self.epsilon, *grad)
+        return self._run(op, var, slots, state["lr_t"], state["rho"], state["momentum"], state["epsilon"], *grad)
+
+    def _prepare_local(self, var_device: Any, var_dtype: Any, apply_state: Any) -> None:
+        super()._prepare_local(var_device, var_dtype, apply_state)
+        state = apply_state[var_device, var_dtype]
+        state["one_minus_rho"] = 1.0 - state["rho"]
 
     def _resource_apply_dense(self, grad: Any, var: Any, apply_state: Any = None) -> Any:
         state = self._state_of(var, apply_state)
         if self._momentum:
             return self._with_momentum(var, state, grad)
         rms = self.get_slot(var, "rms")
-        spread = rms.assign(state["rho"] * rms + (1.0 - state["rho"]) * gen_ops.square(grad))
+        spread = rms.assign(state["rho"] * rms + state["one_minus_rho"] * gen_ops.square(grad))
         if self.centered:
             middle = self.get_slot(var, "mg")
-            spread = spread - gen_ops.square(middle.assign(state["rho"] * middle + (1.0 - state["rho"]) * grad))
-        return var.assign_sub(state["lr_t"] * grad / (gen_ops.sqrt(spread) + self.epsilon))
+            spread = spread - gen_ops.square(middle.assign(state["rho"] * middle + state["one_minus_rho"] * grad))
+        return var.assign_sub(state["lr_t"] * grad / (gen_ops.sqrt(spread) + state["epsilon"]))
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any, apply_state: Any = None) -> Any:
         if self._momentum:
@@ -122,7 +127,7 @@ class RMSprop(OldWeights):
 class Adagrad(OldWeights):
     """Gradients divided by the root of the sum of their squares."""
 
-    _fixed = ("_initial_accumulator_value", "epsilon")
+    _fixed, _numbers = ("_initial_accumulator_value", "epsilon"), ("epsilon",)
 
     def __init__(
         self, learning_rate: Any = 0.001, initial_accumulator_value: float = 0.1, epsilon: Optional[float] = 1e-7, name: str = "Adagrad", **kwargs: Any
@@ -144,16 +149,18 @@ class Adagrad(OldWeights):
             self.add_slot(v, "accumulator", init_ops.Constant(self._initial_accumulator_value))
 
     def _resource_apply_dense(self, grad: Any, var: Any, apply_state: Any = None) -> Any:
-        return self._run("apply_adagrad_v2", var, ["accumulator"], self._state_of(var, apply_state)["lr_t"], self.epsilon, grad)
+        state = self._state_of(var, apply_state)
+        return self._run("apply_adagrad_v2", var, ["accumulator"], state["lr_t"], state["epsilon"], grad)
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any, apply_state: Any = None) -> Any:
-        return self._run("sparse_apply_adagrad_v2", var, ["accumulator"], self._state_of(var, apply_state)["lr_t"], self.epsilon, grad, indices)
+        state = self._state_of(var, apply_state)
+        return self._run("sparse_apply_adagrad_v2", var, ["accumulator"], state["lr_t"], state["epsilon"], grad, indices)
 
 
 class Adadelta(OldWeights):
     """Steps scaled by those before."""
 
-    _read, _fixed = ("rho",), ("epsilon",)
+    _read, _fixed, _numbers = ("rho",), ("epsilon",), ("epsilon",)
 
     def __init__(self, learning_rate: Any = 0.001, rho: float = 0.95, epsilon: Optional[float] = 1e-7, name: str = "Adadelta", **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
@@ -167,11 +174,11 @@ class Adadelta(OldWeights):
 
     def _resource_apply_dense(self, grad: Any, var: Any, apply_state: Any = None) -> Any:
         state = self._state_of(var, apply_state)
-        return self._run("apply_adadelta", var, ["accum_grad", "accum_var"], state["lr_t"], state["rho"], self.epsilon, grad)
+        return self._run("apply_adadelta", var, ["accum_grad", "accum_var"], state["lr_t"], state["rho"], state["epsilon"], grad)
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any, apply_state: Any = None) -> Any:
         state = self._state_of(var, apply_state)
-        return self._run("sparse_apply_adadelta", var, ["accum_grad", "accum_var"], state["lr_t"], state["rho"], self.epsilon, grad, indices)
+        return self._run("sparse_apply_adadelta", var, ["accum_grad", "accum_var"], state["lr_t"], state["rho"], state["epsilon"], grad, indices)
 
 
 class _Moments(Rule):
@@ -179,6 +186,7 @@ class _Moments(Rule):
 
     _read: Tuple[str, ...] = ("beta_1", "beta_2")
     _fixed: Tuple[str, ...] = ("epsilon",)
+    _numbers = ("epsilon",)
 
     def _create_slots(self, var_list: List[Any]) -> None:
         for name in ("m", "v"):
@@ -188,7 +196,8 @@ class _Moments(Rule):
     def _prepare_local(self, var_device: Any, var_dtype: Any, apply_state: Any) -> None:
         super()._prepare_local(var_device, var_dtype, apply_state)
         state, step = apply_state[var_device, var_dtype], math_ops.cast(self.iterations + np.int64(1), var_dtype)
-        state.update((beta + "_power", math_ops.pow(state[beta], step)) for beta in ("beta_1", "beta_2"))
+        for beta in ("beta_1", "beta_2"):
+            state.update({beta + "_power": math_ops.pow(state[beta], step), "one_minus_" + beta: 1 - state[beta]})
 
 
 class Adam(_Moments):
@@ -221,17 +230,22 @@ class Adam(_Moments):
         kept = len(self.weights)
         super().set_weights(weights[:kept] if len(weights) == 3 * ((kept - 1) // 2) + 1 else weights)
 
+    def _prepare_local(self, var_device: Any, var_dtype: Any, apply_state: Any) -> None:
+        super()._prepare_local(var_device, var_dtype, apply_state)
+        state = apply_state[var_device, var_dtype]
+        if self.amsgrad:
+            state["lr"] = state["lr_t"] * gen_ops.sqrt(1 - state["beta_2_power"]) / (1 - state["beta_1_power"])
+
     def _resource_apply_dense(self, grad: Any, var: Any, apply_state: Any = None) -> Any:
         state = self._state_of(var, apply_state)
-        powers = state["beta_1_power"], state["beta_2_power"]
         if not self.amsgrad:
-            return self._run("apply_adam", var, ["m", "v"], *powers, state["lr_t"], state["beta_1"], state["beta_2"], self.epsilon, grad)
+            powers = state["beta_1_power"], state["beta_2_power"]
+            return self._run("apply_adam", var, ["m", "v"], *powers, state["lr_t"], state["beta_1"], state["beta_2"], state["epsilon"], grad)
         m, v, most = (self.get_slot(var, name) for name in ("m", "v", "vhat"))
-        first = m.assign(state["beta_1"] * m + (1 - state["beta_1"]) * grad)
-        second = v.assign(state["beta_2"] * v + (1 - state["beta_2"]) * gen_ops.square(grad))
+        first = m.assign(state["beta_1"] * m + state["one_minus_beta_1"] * grad)
+        second = v.assign(state["beta_2"] * v + state["one_minus_beta_2"] * gen_ops.square(grad))
         largest = most.assign(gen_ops.maximum(most, second))
-        rate = state["lr_t"] * gen_ops.sqrt(1 - powers[1]) / (1 - powers[0])
-        return var.assign_sub(rate * first / (gen_ops.sqrt(largest) + self.epsilon))
+        return var.assign_sub(state["lr"] * first / (gen_ops.sqrt(largest) + state["epsilon"]))
 
 
 class Adamax(_Moments):
@@ -244,16 +258,21 @@ class Adamax(_Moments):
         self.epsilon = epsilon or K.epsilon()
         self._set(learning_rate, kwargs, beta_1=beta_1, beta_2=beta_2)
 
+    def _prepare_local(self, var_device: Any, var_dtype: Any, apply_state: Any) -> None:
+        super()._prepare_local(var_device, var_dtype, apply_state)
+        state = apply_state[var_device, var_dtype]
+        state["back"] = -state["lr_t"] / (1 - state["beta_1_power"])
+
     def _resource_apply_dense(self, grad: Any, var: Any, apply_state: Any = None) -> Any:
         state = self._state_of(var, apply_state)
-        return self._run("apply_ada_max", var, ["m", "v"], state["beta_1_power"], state["lr_t"], state["beta_1"], state["beta_2"], self.epsilon, grad)
+        return self._run("apply_ada_max", var, ["m", "v"], state["beta_1_power"], state["lr_t"], state["beta_1"], state["beta_2"], state["epsilon"], grad)
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any, apply_state: Any = None) -> Any:
         state = self._state_of(var, apply_state)
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
-        first = array_ops.gather(m, indices) * state["beta_1"] + grad * (1 - state["beta_1"])
+        first = array_ops.gather(m, indices) * state["beta_1"] + grad * state["one_minus_beta_1"]
         largest = gen_ops.maximum(array_ops.gather(v, indices) * state["beta_2"], gen_ops.abs(grad))
-        step = -state["lr_t"] / (1 - state["beta_1_power"]) * (first / (largest + self.epsilon))
+        step = state["back"] * (first / (largest + state["epsilon"]))
         with control_dependencies([step]):
             kept = [self._resource_scatter_update(slot, indices, value) for slot, value in ((m, first), (v, largest))]
             return control_flow_ops.group(*kept, self._resource_scatter_add(var, indices, step))
@@ -292,37 +311,45 @@ class Nadam(_Moments):
         self._product = self._m_cache.assign(array_ops.identity(self._m_cache) * self._now)
         return super()._prepare(var_list)
 
+    def _prepare_local(self, var_device: Any, var_dtype: Any, apply_state: Any) -> None:
+        super()._prepare_local(var_device, var_dtype, apply_state)
+        state = apply_state[var_device, var_dtype]
+        now, after, product = (math_ops.cast(x, var_dtype) for x in (self._now, self._next, self._product))
+        state.update(next=after, one_minus_now=1 - now, one_minus_product=1 - product, one_minus_next=1 - product * after)
+        state["one_minus_beta_2_power"] = 1 - state["beta_2_power"]
+
     def _decayed_lr(self, var_dtype: Any) -> Any:
         return self._get_hyper("learning_rate", var_dtype)
 
+    def _stepped(self, state: Dict[str, Any], grad: Any, first: Any, second: Any) -> Any:
+        """By how much a step changes what has a gradient and two moments."""
+        mean = state["one_minus_now"] * (grad / state["one_minus_product"]) + state["next"] * (first / state["one_minus_next"])
+        return state["lr_t"] * mean / (gen_ops.sqrt(second / state["one_minus_beta_2_power"]) + state["epsilon"])
+
     def _resource_apply_dense(self, grad: Any, var: Any, apply_state: Any = None) -> Any:
-        state, kind = self._state_of(var, apply_state), var.dtype.base_dtype
-        now, after, product = (math_ops.cast(x, kind) for x in (self._now, self._next, self._product))
+        state = self._state_of(var, apply_state)
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
-        first = m.assign(state["beta_1"] * m + (1 - state["beta_1"]) * grad)
-        second = v.assign(state["beta_2"] * v + (1 - state["beta_2"]) * gen_ops.square(grad))
-        mean = (1 - now) * (grad / (1 - product)) + after * (first / (1 - product * after))
-        return var.assign_sub(state["lr_t"] * mean / (gen_ops.sqrt(second / (1 - state["beta_2_power"])) + self.epsilon))
+        first = m.assign(state["beta_1"] * m + state["one_minus_beta_1"] * grad)
+        second = v.assign(state["beta_2"] * v + state["one_minus_beta_2"] * gen_ops.square(grad))
+        return var.assign_sub(self._stepped(state, grad, first, second))
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any, apply_state: Any = None) -> Any:
-        state, kind = self._state_of(var, apply_state), var.dtype.base_dtype
-        now, after, product = (math_ops.cast(x, kind) for x in (self._now, self._next, self._product))
+        state = self._state_of(var, apply_state)
 
-        def row(name: str, beta: Any, value: Any) -> Any:
+        def row(name: str, beta: str, value: Any) -> Any:
             slot = self.get_slot(var, name)
-            with control_dependencies([slot.assign(slot * beta)]):
-                return array_ops.gather(self._resource_scatter_add(slot, indices, value * (1 - beta)), indices)
+            with control_dependencies([slot.assign(slot * state[beta])]):
+                return array_ops.gather(self._resource_scatter_add(slot, indices, value * state["one_minus_" + beta]), indices)
 
-        first, second = row("m", state["beta_1"], grad), row("v", state["beta_2"], grad * grad)
-        mean = (1 - now) * (grad / (1 - product)) + after * (first / (1 - product * after))
-        return self._resource_scatter_add(var, indices, -state["lr_t"] * mean / (gen_ops.sqrt(second / (1 - state["beta_2_power"])) + self.epsilon))
+        first, second = row("m", "beta_1", grad), row("v", "beta_2", grad * grad)
+        return self._resource_scatter_add(var, indices, -self._stepped(state, grad, first, second))
 
 
 class Ftrl(Rule):
     """Follow the regularized leader (McMahan 2013), with shrinkage."""
 
     _read = ("learning_rate_power", "l1_regularization_strength", "l2_regularization_strength")
-    _fixed = ("_initial_accumulator_value", "_l2_shrinkage_regularization_strength")
+    _fixed, _numbers = ("_initial_accumulator_value", "_l2_shrinkage_regularization_strength"), ("_l2_shrinkage_regularization_strength",)
 
     def __init__(
         self,
@@ -357,7 +384,7 @@ class Ftrl(Rule):
 
     def _step_by(self, op: str, var: Any, apply_state: Any, *grad: Any) -> Any:
         state = self._state_of(var, apply_state)
-        l1, l2, shrinkage = state["l1_regularization_strength"], state["l2_regularization_strength"], self._l2_shrinkage_regularization_strength
+        l1, l2, shrinkage = state["l1_regularization_strength"], state["l2_regularization_strength"], state["_l2_shrinkage_regularization_strength"]
         return self._run(op, var, ["accumulator", "linear"], *grad, state["lr_t"], l1, l2, shrinkage, state["learning_rate_power"])
 
     def _resource_apply_dense(self, grad: Any, var: Any, apply_state: Any = None) -> Any:

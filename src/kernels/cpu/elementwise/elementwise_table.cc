@@ -74,6 +74,8 @@ const TileTable& Tiles() {
     AddObjectTiles(*t);
     AddSpecialTiles(*t);
     AddSpecialFunctionTiles(*t);
+    AddBesselFunctionTiles(*t);
+    AddQuantileFunctionTiles(*t);
     AddAliases(*t);
     return t;
   }();

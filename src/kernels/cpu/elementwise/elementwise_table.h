@@ -103,8 +103,10 @@ void AddNarrowTiles(TileTable& t);             // i8 i16 u8 u16 u32 f16 bf16: ar
 void AddComplexTiles(TileTable& t);
 void AddComplexFunctionTiles(TileTable& t);  // those that are vector code
 void AddBoolTiles(TileTable& t);
-void AddObjectTiles(TileTable& t);           // string
-void AddSpecialTiles(TileTable& t);          // special functions
-void AddSpecialFunctionTiles(TileTable& t);  // those of f32 as vector code
+void AddObjectTiles(TileTable& t);            // string
+void AddSpecialTiles(TileTable& t);           // special functions
+void AddSpecialFunctionTiles(TileTable& t);   // those of f32 as vector code
+void AddBesselFunctionTiles(TileTable& t);    // of f32
+void AddQuantileFunctionTiles(TileTable& t);  // of f32
 
 }  // namespace millrace

@@ -100,36 +100,10 @@ HWY_INLINE double ZetaNear(double s, double q) {
   return sum;
 }
 
-// Modified Bessel functions as elementwise_special.cc has them: the power series up to 20, by powers of x^2 / 4, and
-// Hankel's series beyond, by powers of 1 / (8 x); with as many terms as float needs.
-template <int kOrder>
-struct BesselSeries {
-  static constexpr int kNear = 34, kFar = 13;
-  double near[kNear] = {}, far[kFar] = {};
-  constexpr BesselSeries() {
-    near[0] = far[0] = 1;
-    for (int k = 1; k < kNear; ++k) near[k] = near[k - 1] / (k * (k + kOrder));
-    for (int k = 1; k < kFar; ++k) far[k] = far[k - 1] * ((2 * k - 1) * (2 * k - 1) - 4 * kOrder) / k;
-  }
-};
-template <int kOrder>
-struct BesselOp {
-  static inline float Do(float x0) {
-    static constexpr BesselSeries<kOrder> kSeries;
-    const double x = std::abs(static_cast<double>(x0));
-    const bool is_near = x <= 20.0;
-    const double v = is_near ? x : 20.0, q = v * v * 0.25;
-    double near = kSeries.near[BesselSeries<kOrder>::kNear - 1];
-#pragma GCC unroll 40
-    for (int k = BesselSeries<kOrder>::kNear - 2; k >= 0; --k) near = near * q + kSeries.near[k];
-    near *= Exp(-v) * (kOrder == 0 ? 1.0 : 0.5 * v);
-    const double u = is_near ? 20.0 : x, t = 0.125 / u;
-    double far = kSeries.far[BesselSeries<kOrder>::kFar - 1];
-#pragma GCC unroll 20
-    for (int k = BesselSeries<kOrder>::kFar - 2; k >= 0; --k) far = far * t + kSeries.far[k];
-    far /= std::sqrt(6.28318530717958647693 * u);
-    const double y = is_near ? near : far;
-    return static_cast<float>(kOrder == 0 ? y : std::copysign(y, static_cast<double>(x0)));
+struct Xlog1pyOp {
+  static HWY_INLINE float Do(float a, float b) {
+    const double y = static_cast<double>(a) * Log1p<double, 7>(static_cast<double>(b));
+    return a == 0.0f ? 0.0f : static_cast<float>(y);
   }
 };
 
@@ -435,8 +409,7 @@ void AddTiles(TileTable& t) {
   t.Add("Digamma", f);
   f.unary = &RunPositive<LgammaPositive, LogGamma>;
   t.Add("Lgamma", f);
-  AddUnary<BesselOp<0>, float>(t, "BesselI0e", 4);
-  AddUnary<BesselOp<1>, float>(t, "BesselI1e", 4);
+  AddBinary<Xlog1pyOp, float>(t, "Xlog1py", 4);
   AddPair<ZetaFn>(t, "Zeta", 40);
   AddPair<PolygammaFn>(t, "Polygamma", 40);
   AddPair<IncompleteGammaFn<false>>(t, "Igamma", 60);

@@ -152,6 +152,18 @@ def test_bad_configurations_end_with_2(flags, told):
     assert done.stderr.count("\n") == 1 or "E" in done.stderr
 
 
+@needs_grpc
+def test_a_port_that_is_taken_is_one_line():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        command = [sys.executable, "-m", "millrace", "serve", "--cluster", "ps=" + address, "--task", "0"]
+        done = subprocess.run(command, capture_output=True, text=True, env=_environ(), timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == "millrace: Could not start gRPC server: cannot listen at %s: Address already in use\n" % address
+
+
 def test_without_grpc_no_address_of_other_hosts_is_taken(monkeypatch, capsys):
     monkeypatch.setattr(machine, "has_grpc", lambda: False)
     for flags in (["--cluster", "ps=node1:2222"], ["--cluster", "ps=localhost:0", "--bind", "0.0.0.0"]):

@@ -16,6 +16,7 @@
 #include "base/exceptions.h"
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
+#include "cluster/grpc/log.h"
 #include "cluster/grpc/peer_users.h"
 #include "cluster/grpc/poller.h"
 #include "cluster/grpc/protocol.h"
@@ -123,7 +124,7 @@ class GrpcServer final : public RpcServer {
       : env_(env), handler_(handler), max_message_bytes_(max_message_bytes), secret_(secret) {}
 
   Status Listen(const std::string& address, const HostPort& at, const RpcTransportOptions& options,
-                Credentials& credentials) {
+                Credentials& credentials, const LogEar& ear) {
     grpc::ServerBuilder builder;
     SetSharedArguments(options, [&](const char* name, int value) { builder.AddChannelArgument(name, value); });
     // A peer that pings more often than ours do is sent away.
@@ -146,7 +147,7 @@ class GrpcServer final : public RpcServer {
     poller_ = std::make_unique<Poller>(env_, std::move(queue));
     server_ = builder.BuildAndStart();
     if (server_ == nullptr || port == 0) {
-      return Unavailable("cannot listen at ", address, ": the port is taken, or the host is not this one");
+      return Unavailable("cannot listen at ", address, ": ", ear.Why("the port is taken, or the host is not this one"));
     }
     address_ = absl::StrCat(at.host, ":", port);
     if (IsLoopback(at.host) && !options.credentials && !options.allow_other_users) peer_users_.emplace(env_, port);
@@ -314,8 +315,9 @@ StatusOr<std::unique_ptr<RpcServer>> NewServer(
     return InvalidArgument("a server at ", server_options.address, " needs a certificate and its key");
   }
   const std::string secret = options.credentials ? options.credentials->secret : "";
+  const LogEar ear;  // what goes wrong is in the status
   auto server = std::make_unique<GrpcServer>(env, handler, server_options.max_message_bytes, secret);
-  MR_RETURN_IF_ERROR(server->Listen(server_options.address, at, options, credentials));
+  MR_RETURN_IF_ERROR(server->Listen(server_options.address, at, options, credentials, ear));
   return server;
 }
 

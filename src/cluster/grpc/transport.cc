@@ -4,6 +4,7 @@
 #include "absl/strings/string_view.h"
 #include "cluster/grpc/channel.h"
 #include "cluster/grpc/credentials.h"
+#include "cluster/grpc/log.h"
 #include "cluster/grpc/poller.h"
 #include "cluster/grpc/server.h"
 #include "cluster/transport_library.h"
@@ -50,6 +51,7 @@ extern "C" __attribute__((visibility("default"))) const char* MR_NewGrpcTranspor
   // process that finds another waiting there reads the clock's rate, from a file that most machines do not have: errno
   // is ENOENT, and the connection that was being made is given up. So the rate is read before there are connections.
   absl::base_internal::CycleClock::Frequency();
+  grpc_transport::TakeOverLog();
   auto credentials = grpc_transport::Credentials::Make(*env, *options);
   *status = credentials.status();
   if (status->ok()) *transport = new grpc_transport::GrpcTransport(*env, *options, *std::move(credentials));

@@ -214,11 +214,16 @@ def test_explain_tells_stages_partitions_and_places():
         "order_updates",
         "partition on /job:localhost",
         "is the loop 'count",
-        "y (Identity) is on",
-        "the only device",
+        " nodes are on /job:localhost/replica:0/task:0/device:CPU:0, the only device of the step",
         ": 1 segments, the longest of ",
     ):
         assert part in text, text
+    assert "0.00 MB" not in text and "y (Identity) is on" not in text and text.count("\n") < 45, text
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        with tf.device("/cpu:1"):
+            z = tf.identity(y, name="z")
+        text = session.explain([y, z], [x])
+        assert "z (Identity) is on /job:localhost/replica:0/task:0/device:CPU:1: asked for" in text and "y (Identity) is on" in text, text
     with pytest.raises(tf.errors.InvalidArgumentError, match="fed twice"), tf.Session() as session:
         session.explain(y, [x, x])
 

@@ -181,7 +181,7 @@ Status OrderByMemory(Partition& partition, const PassEnvironment& env, std::vect
   for (const Node* n : nodes) {
     for (int o = 0; o < n->num_outputs(); ++o) all += EstimateBytes(n->output_type(o), n->shape(o));
   }
-  if (all < kWorthPeak && notes == nullptr) return absl::OkStatus();
+  if (all < kWorthPeak) return absl::OkStatus();
   MR_ASSIGN_OR_RETURN(const std::vector<Node*> order, TopologicalOrder(*partition.graph));
   const ValueMemory memory(order, env, PositionOfDevice(env, partition.device));
   const double before = memory.PeakOf(order).bytes;
@@ -197,11 +197,11 @@ Status OrderByMemory(Partition& partition, const PassEnvironment& env, std::vect
       best = std::move(other);
     }
   }
-  if (notes != nullptr) {
+  if (notes != nullptr && before >= kWorthPeak) {
     const std::string chosen =
-        best.empty() ? "" : absl::StrCat(", ", MegabyteText(least), " in the order chosen by memory");
+        best.empty() ? "" : absl::StrCat(", ", BytesText(least), " in the order chosen by memory");
     notes->push_back(absl::StrCat(
-        "peak of values on ", partition.device, ": ", MegabyteText(before), " in construction order", chosen));
+        "peak of values on ", partition.device, ": ", BytesText(before), " in construction order", chosen));
   }
   return best.empty() ? absl::OkStatus() : ConstructInOrder(best, partition);
 }

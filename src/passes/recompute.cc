@@ -286,8 +286,8 @@ Status Recompute(Graph& graph, const PassEnvironment& env, std::vector<std::stri
   if (notes == nullptr) return absl::OkStatus();
   MR_ASSIGN_OR_RETURN(order, TopologicalOrder(graph));
   const double after = ValueMemory(order, env, 0).PeakOf(order).bytes;
-  notes->push_back(absl::StrCat(copied, " nodes are computed again for gradients: peak of values ",
-                                MegabyteText(before), ", then ", MegabyteText(after)));
+  notes->push_back(absl::StrCat(copied, " nodes are computed again for gradients: peak of values ", BytesText(before),
+                                ", then ", BytesText(after)));
   return absl::OkStatus();
 }
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "base/json.h"
 #include "op/op_cost.h"
 #include "passes/value_memory.h"
@@ -13,6 +15,7 @@ namespace millrace {
 namespace {
 
 constexpr size_t kMostHolders = 20;
+constexpr size_t kMostToldHolders = 8;  // in a text
 
 double BytesOfVariable(const Node& n) {
   if (!n.Is(OpTrait::kMakesVariable)) return 0;
@@ -123,6 +126,20 @@ StatusOr<std::vector<MemoryReport>> MemoryOf(const std::vector<Partition>& parti
   return all;
 }
 
+// Every node with its place and reason; where there is one device, only those nodes of which something else is to be
+// said.
+static void AppendPlaces(const std::vector<PlacedNode>& placed, std::string* text) {
+  if (placed.empty()) return;
+  const std::string& first = placed.front().device;
+  const bool is_one = std::all_of(placed.begin(), placed.end(), [&](const PlacedNode& n) { return n.device == first; });
+  absl::StrAppend(text, "\n");
+  if (is_one) absl::StrAppend(text, placed.size(), " nodes are on ", first, ", the only device of the step\n");
+  for (const PlacedNode& n : placed) {
+    const bool is_plain = n.reason == "the client's" || absl::EndsWith(n.reason, "the only device");
+    if (!is_one || !is_plain) absl::StrAppend(text, n.ToString(), "\n");
+  }
+}
+
 std::string ReportText(const CompileReport& report, const std::vector<Partition>& partitions) {
   std::string text = absl::StrFormat("%-28s %10s %10s\n", "stage", "us", "nodes");
   std::vector<std::string> did;
@@ -143,12 +160,13 @@ std::string ReportText(const CompileReport& report, const std::vector<Partition>
   }
   if (!did.empty()) absl::StrAppend(&text, "\n", absl::StrJoin(did, "\n"), "\n");
   for (const MemoryReport& m : report.memory) {
-    absl::StrAppend(&text, "\nmemory on ", m.device, ": ", MegabyteText(m.variable_bytes),
-                    " of variables, and at most ", MegabyteText(m.peak_bytes), " of other values");
+    absl::StrAppend(&text, "\nmemory on ", m.device, ": ", BytesText(m.variable_bytes), " of variables, and at most ",
+                    BytesText(m.peak_bytes), " of other values");
     if (!m.peak_at.empty()) absl::StrAppend(&text, ", at ", m.peak_at);
     absl::StrAppend(&text, "\n");
-    for (const MemoryReport::Holder& h : m.holders) {
-      absl::StrAppend(&text, "  ", h.node, " (", h.op, ") holds ", MegabyteText(h.bytes), "\n");
+    for (const MemoryReport::Holder& h :
+         absl::MakeSpan(m.holders).first(std::min(m.holders.size(), kMostToldHolders))) {
+      absl::StrAppend(&text, "  ", h.node, " (", h.op, ") holds ", BytesText(h.bytes), "\n");
     }
   }
   for (const WorkersCut& c : report.cuts) {
@@ -156,8 +174,7 @@ std::string ReportText(const CompileReport& report, const std::vector<Partition>
                     " nodes, and ", c.single_nodes, " nodes by themselves\n");
   }
   if (!report.refusal.empty()) absl::StrAppend(&text, "\nworkers refuse it: ", report.refusal, "\n");
-  if (!report.placement.empty()) absl::StrAppend(&text, "\n");
-  for (const PlacedNode& n : report.placement) absl::StrAppend(&text, n.ToString(), "\n");
+  AppendPlaces(report.placement, &text);
   return text;
 }
 

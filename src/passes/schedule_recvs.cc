@@ -40,8 +40,8 @@ class Scheduler {
     FindEarliest();
     const std::vector<double> after = Peaks();
     for (size_t p = 0; p < partitions_.size(); ++p) {
-      notes->push_back(absl::StrCat("peak of values on ", partitions_[p].device, ": ", MegabyteText(before[p]),
-                                    " with receives at once, ", MegabyteText(after[p]), " with late ones"));
+      notes->push_back(absl::StrCat("peak of values on ", partitions_[p].device, ": ", BytesText(before[p]),
+                                    " with receives at once, ", BytesText(after[p]), " with late ones"));
     }
     notes->push_back(absl::StrCat(added, " receives were delayed"));
     return absl::OkStatus();

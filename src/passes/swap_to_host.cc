@@ -30,7 +30,7 @@ class Swapper {
     MR_RETURN_IF_ERROR(ReadOrder());
     notes->push_back(absl::StrCat(
         swapped_, " values wait in host memory: peak of values on ", env_.devices[device_].ToString(), " ",
-        MegabyteText(before), ", then ", MegabyteText(Peak())));
+        BytesText(before), ", then ", BytesText(Peak())));
     return absl::OkStatus();
   }
 

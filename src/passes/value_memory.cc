@@ -78,6 +78,10 @@ size_t PositionOfDevice(const PassEnvironment& env, const std::string& device) {
   return 0;
 }
 
-std::string MegabyteText(double bytes) { return absl::StrFormat("%.2f MB", bytes / 1e6); }
+std::string BytesText(double bytes) {
+  if (bytes < 1e3) return absl::StrFormat("%.0f B", bytes);
+  if (bytes < 1e6) return absl::StrFormat("%.1f kB", bytes / 1e3);
+  return bytes < 1e9 ? absl::StrFormat("%.2f MB", bytes / 1e6) : absl::StrFormat("%.2f GB", bytes / 1e9);
+}
 
 }  // namespace millrace

@@ -48,6 +48,6 @@ class ValueMemory {
 size_t PositionOfDevice(const PassEnvironment& env, const std::string& device);
 
 // "12.5 MB"
-std::string MegabyteText(double bytes);
+std::string BytesText(double bytes);
 
 }  // namespace millrace

@@ -347,3 +347,51 @@ def test_numbers_that_json_has_not_are_strings(capsys, tmp_path):
 
     facts = json.loads(out, parse_constant=refuse)
     assert status == 0 and facts["value"] == [["NaN", 1.0], ["Infinity", "-Infinity"]] and facts["greatest"] == "NaN" and facts["not_finite"] == 3
+
+
+def _graph(path, count):
+    with tf.Graph().as_default() as graph:
+        for i in range(count):
+            tf.constant(i, name="c%d" % i)
+        tf.add(tf.placeholder(tf.int32, [], name="x"), 1, name="y%d" % count)
+        tf.train.write_graph(graph, os.path.dirname(path), os.path.basename(path), as_text=False)
+    return path
+
+
+def test_long_differences_are_cut(capsys, tmp_path):
+    few, many = _graph(str(tmp_path / "few.pb"), 1), _graph(str(tmp_path / "many.pb"), 100)
+    status, out, _ = _run(capsys, "diff", few, many)
+    assert status == 1 and len(out.splitlines()) < 35 and "... and 81 more: --all lists them" in out, out
+    assert out.endswith("2 nodes are the same, 0 differ, 2 are only in the first, 101 only in the second\n"), out
+    status, out, _ = _run(capsys, "diff", few, many, "--all")
+    assert status == 1 and "more" not in out and all("c%d\n" % i in out for i in range(1, 100))
+    assert len(_facts(capsys, "diff", few, many)["only_second"]) == 101
+
+
+def test_a_graph_without_a_signature_names_what_could_be_meant(capsys, tmp_path):
+    path = _graph(str(tmp_path / "graph.pb"), 1)
+    status, _, err = _run(capsys, "run", path)
+    assert status == 2 and err.endswith("graph.pb has no signature 'serving_default': say with --fetch what to compute, such as y1, which no node reads\n")
+
+
+def test_a_meta_graph_runs_with_its_checkpoint(capsys, model):
+    prefix = model / "train" / "a.ckpt-7"
+    step = ("--feed", "x=%s" % (model / "x.npy"), "--fetch", "y")
+    assert _facts(capsys, "run", "%s.meta" % prefix, *step)["outputs"]["y"]["value"] == [[7.0, 8.0]] * 2
+    assert _facts(capsys, "run", model / "graph.pb", *step, "--checkpoint", prefix)["outputs"]["y"]["value"] == [[7.0, 8.0]] * 2
+    assert _facts(capsys, "trace", model / "graph.pb", *step, "--checkpoint", prefix)["steps"]
+    status, _, err = _run(capsys, "run", model / "graph.pb", *step)
+    assert status == 2 and "has no values for its variables" in err and "--checkpoint PREFIX says where they are" in err
+    status, _, err = _run(capsys, "run", model / "graph.pb", *step, "--checkpoint", model / "none")
+    assert status == 2 and err == "millrace: %s: no such file, folder or checkpoint\n" % (model / "none")
+
+
+def test_what_is_no_trace_is_left_out_in_a_line(capsys, model):
+    with tf.Graph().as_default(), tf.Session() as session, tf.profiler.record(folder=str(model / "traces")):
+        for i in range(3):
+            session.run(tf.constant(i))
+    junk = model / "traces" / "trace-1-0-000009.pb"
+    junk.write_bytes(b"no message")
+    status, out, err = _run(capsys, "trace", model / "traces")
+    assert status == 0 and out.startswith("3 steps"), err
+    assert err.startswith("millrace: %s is no trace: " % junk) and err.endswith("; it is left out\n") and err.count("\n") == 1

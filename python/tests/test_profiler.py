@@ -211,6 +211,9 @@ def test_steps_are_recorded_and_reported(tmp_path):
     events = json.loads((tmp_path / "r.json").read_text())["traceEvents"]
     assert {e["ph"] for e in events} >= {"M", "X", "s", "f", "C"} and any(e["name"] == "thread_name" for e in events)
     assert sum(e["ph"] == "M" and e["name"] == "process_name" and e["pid"] == 0 for e in events) == 1
+    text = trace.text().splitlines()
+    assert [line.startswith("step %d: " % i) for i, line in enumerate(text[:6])] == [True] * 6 and len(text) < 45, trace.text()
+    assert len(trace.text(rows=12).splitlines()) > len(text)
     assert "critical path" in trace.text() and "MatMul" in trace.text() and "iframe" in trace._repr_html_()
     with pytest.raises(ValueError, match=r"want \.html"):
         trace.save(tmp_path / "r.txt")
@@ -357,8 +360,10 @@ def test_a_program_is_traced_from_outside(tmp_path, capsys):
     assert main(["trace", str(tmp_path / "t"), "--out", str(tmp_path / "r.html"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["steps"][0]["ops"] and (tmp_path / "r.html").exists()
     (tmp_path / "t" / "trace-1-0-000009.pb").write_bytes(b"no message")
+    with pytest.warns(UserWarning, match="000009.pb is no trace: .*; it is left out"):
+        assert len(profiler.Trace.read(tmp_path / "t")) == 3
     with pytest.raises(ValueError, match="is no trace"):
-        profiler.Trace.read(tmp_path / "t")
+        profiler.Trace.read(tmp_path / "t" / "trace-1-0-000009.pb")
     os.makedirs(tmp_path / "empty")
     assert main(["trace", str(tmp_path / "empty")]) == 2
 

@@ -11,7 +11,7 @@ from typing import Any, Iterator
 import numpy as np
 
 from millrace import graph_util
-from millrace.cli import sources
+from millrace.cli import models, sources
 from millrace.cli.answers import Answer, Progress, each, size
 from millrace.framework.graph import Graph
 from millrace.framework.importer import without_shapes
@@ -21,7 +21,6 @@ from millrace.ops.array_ops import placeholder
 from millrace.saved_model import loader
 from millrace.tools import freeze_graph
 from millrace.train import safetensors
-from millrace.train.checkpoint_management import checkpoint_exists
 from millrace.train.saver import import_meta_graph
 
 _FORMS = ("safetensors", "checkpoint", "checkpoint-v1", "pb", "pbtxt", "onnx", "saved_model")
@@ -40,7 +39,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("target", metavar="TARGET", help="the file; of a checkpoint its prefix")
     parser.add_argument("--to", choices=_FORMS, help="unless TARGET ends in .safetensors, .ckpt, .pb, .pbtxt or .onnx")
     parser.add_argument("--tags", default="", help="of a SavedModel: which graph, as serve or serve,gpu")
-    parser.add_argument("--checkpoint", metavar="PREFIX", help="of a graph: the variables' values; of FILE.meta it is FILE unless this says otherwise")
+    models.add_checkpoint_to(parser)
     parser.add_argument("--freeze", action="store_true", help="put the variables' values into the graph, of which --output, or the signature, stays")
     parser.add_argument(
         "--signature", default="serving_default", help="of a SavedModel: whose outputs --freeze keeps, and whose inputs and outputs an ONNX model has"
@@ -156,8 +155,7 @@ def _write_onnx(source: sources.Source, given: Any) -> Answer:
             outputs = {key: info.name for key, info in sorted(signature.outputs.items())}
             inputs = inputs or {key: info.name for key, info in sorted(signature.inputs.items())}
     if not outputs:
-        read = {i.lstrip("^").split(":")[0] for n in graph.node for i in n.input}
-        outputs = [n.name for n in graph.node if n.name not in read and n.op not in ("NoOp", "Const")]
+        outputs = models.ends(graph)
     written = onnx.convert(graph, outputs, inputs, os.path.splitext(os.path.basename(given.target))[0])
     return _write_whole(given.target, written.SerializeToString(), len(written.graph.node))
 
@@ -199,22 +197,8 @@ def _tensor(graph: Graph, name: str) -> Any:
 # ---- variables' values ----
 
 
-def _checkpoint(source: sources.Source, given: Any) -> Any:
-    """Where the variables of a graph have their values; None when nobody says."""
-    if given.checkpoint:
-        found = sources.open_source(given.checkpoint)
-        sources.Values(found)  # or it says what is wrong
-        return found.path
-    prefix, end = os.path.splitext(source.path)
-    return prefix if end == ".meta" and checkpoint_exists(prefix) else None
-
-
 def _has_values(source: sources.Source, given: Any) -> bool:
-    return _is_folder(source) or _checkpoint(source, given) is not None
-
-
-def _is_folder(source: sources.Source) -> bool:
-    return source.kind == "saved_model" and os.path.isdir(source.path)
+    return models.is_folder(source) or models.checkpoint_of(source, given.checkpoint) is not None
 
 
 @contextlib.contextmanager
@@ -222,12 +206,12 @@ def _opened(source: sources.Source, given: Any) -> Iterator[Session]:
     """A session on the graph, in which variables have their values."""
     meta = sources.meta_graph_of(source, given.tags)
     with Graph().as_default(), Session() as session:
-        if _is_folder(source):
+        if models.is_folder(source):
             loader.load(session, sorted(meta.meta_info_def.tags), source.path)
         else:
             meta.graph_def.CopyFrom(without_shapes(meta.graph_def))
             import_meta_graph(meta, clear_devices=True)
-            checkpoint = _checkpoint(source, given)
+            checkpoint = models.checkpoint_of(source, given.checkpoint)
             if checkpoint is not None:
                 freeze_graph.restore(session, meta.saver_def, checkpoint)
             elif any(node.op in _VARIABLES for node in meta.graph_def.node):

@@ -10,16 +10,18 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
-from millrace.cli import sources
+from millrace.cli import models, sources
 from millrace.cli.answers import Answer, each, sections, shape
 from millrace.framework import dtypes, errors
 from millrace.framework.graph import Graph
 from millrace.framework.importer import import_graph_def
 from millrace.framework.session import Session
 from millrace.saved_model import loader
+from millrace.tools import freeze_graph
 
 
 _MOST_STEPS = 10**9
+_SUGGESTED = 5
 
 
 def add_to(commands: Any) -> None:
@@ -50,6 +52,7 @@ def step_command(
     parser.add_argument(
         "--fetch", action="append", default=[], metavar="NAME", help="a tensor, or an operation (its first output, if it has any); may be repeated"
     )
+    models.add_checkpoint_to(parser)
     parser.set_defaults(command=function)
     return parser
 
@@ -67,13 +70,16 @@ def open_step(given: Any, session: Any) -> _Step:
         loader.load(session, sorted(meta.meta_info_def.tags), source.path)
     else:
         import_graph_def(meta.graph_def, name="")
+        checkpoint = models.checkpoint_of(source, given.checkpoint)
+        if checkpoint is not None and given.command is not _explain:
+            freeze_graph.restore(session, meta.saver_def if meta.saver_def.restore_op_name else None, checkpoint)
     signature = None
     if not given.fetch:
         if given.signature not in meta.signature_def:
             known = [s for s in sorted(meta.signature_def) if not s.startswith("__")]
             raise ValueError(
-                "%s has no signature '%s'%s: say with --fetch what to compute"
-                % (source.path, given.signature, "; it has %s" % ", ".join(known) if known else "")
+                "%s has no signature '%s'%s: say with --fetch what to compute%s"
+                % (source.path, given.signature, "; it has %s" % ", ".join(known) if known else "", _suggested(meta.graph_def))
             )
         signature = meta.signature_def[given.signature]
     fetches = {name: info.name for name, info in sorted(signature.outputs.items())} if signature else {f: _fetched(session.graph, f) for f in given.fetch}
@@ -93,6 +99,13 @@ def open_step(given: Any, session: Any) -> _Step:
     if given.command is _explain and signature is not None:
         feeds.update({signature.inputs[m].name: None for m in missing})
     return _Step(fetches, feeds)
+
+
+def _suggested(graph: Any) -> str:
+    """The ends of a graph, the last first: those that were made last are likely to be meant."""
+    found = models.ends(graph)[::-1]
+    more = ", and %d more" % (len(found) - _SUGGESTED) if len(found) > _SUGGESTED else ""
+    return ", such as %s%s, which no node reads" % (", ".join(found[:_SUGGESTED]), more) if found else ""
 
 
 def _fetched(graph: Any, name: str) -> str:
@@ -130,8 +143,8 @@ def run_step(given: Any, session: Any, step: _Step) -> List[Any]:
         if "uninitialized value" not in error.message:
             raise
         raise ValueError(
-            "%s has no values for its variables (%s): put those of a checkpoint into it by `millrace convert %s frozen.pb --freeze "
-            "--checkpoint PREFIX --output NAME`, and run frozen.pb" % (given.path, error.message.split(":")[0], given.path)
+            "%s has no values for its variables (%s): --checkpoint PREFIX says where they are; `millrace convert %s frozen.pb --freeze "
+            "--checkpoint PREFIX --output NAME` puts them into one file" % (given.path, error.message.split(":")[0], given.path)
         ) from None
 
 

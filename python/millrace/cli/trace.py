@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import glob
 import os
+import sys
+import warnings
 from typing import Any, Dict, List
 
 from millrace.cli import run
@@ -13,8 +15,6 @@ from millrace.framework.graph import Graph
 from millrace.framework.session import Session
 from millrace.profiler import Step, Trace, by, record
 from millrace.profiler.report import idle_sums
-
-_ROWS = 20
 
 
 def add_to(commands: Any) -> None:
@@ -29,6 +29,7 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--out", metavar="FILE", help="write the report as .html, or .json for Perfetto and chrome://tracing")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="trace N steps of the model")
+    parser.add_argument("--rows", type=int, default=8, metavar="N", help="at most N lines of each list")
 
 
 def _trace(given: Any) -> Answer:
@@ -38,13 +39,13 @@ def _trace(given: Any) -> Answer:
     is_traced = _is_traced(given.path)
     if is_traced and (given.feed or given.fetch or given.tags):
         raise ValueError("%s holds traces; --feed, --fetch and --tags are for a model, which is run" % given.path)
-    trace = Trace.read(given.path) if is_traced else _ran(given)
+    trace = _read(given.path) if is_traced else _ran(given)
     if given.out:
         trace.save(given.out, "Steps of %s" % os.path.basename(os.path.normpath(given.path)))
     steps = trace.steps
     middle = sorted(steps, key=lambda s: s.length)[len(steps) // 2]
     facts = {"steps": [_facts(step) for step in steps], "out": given.out}
-    return Answer(facts, _text(steps, middle, given.out))
+    return Answer(facts, _text(steps, middle, given.out, given.rows))
 
 
 def _is_traced(path: str) -> bool:
@@ -52,6 +53,15 @@ def _is_traced(path: str) -> bool:
     if os.path.isdir(path):
         return bool(glob.glob(os.path.join(glob.escape(path), "trace-*.pb"))) or not os.listdir(path)
     return os.path.basename(path).startswith("trace-")
+
+
+def _read(path: str) -> Trace:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        trace = Trace.read(path)
+    for warning in told:
+        print("millrace: %s" % warning.message, file=sys.stderr)
+    return trace
 
 
 def _ran(given: Any) -> Trace:
@@ -88,7 +98,7 @@ def _facts(step: Step) -> Dict[str, Any]:
     }
 
 
-def _text(steps: List[Step], shown: Step, out: Any) -> str:
+def _text(steps: List[Step], shown: Step, out: Any, rows: int) -> str:
     told = _facts(shown)
     head = "%s: %d nodes in %.3f ms" % (shown.name, told["nodes"], told["micros"] / 1e3)
     if len(steps) > 1:
@@ -96,24 +106,24 @@ def _text(steps: List[Step], shown: Step, out: Any) -> str:
     parts = [head + (", report in %s" % out if out else "")]
     parts.append(
         table(
-            [(o["op"], o["runs"], round(o["micros"], 1), round(o["queued_micros"], 1), o["bytes"]) for o in told["ops"][:_ROWS]],
+            [(o["op"], o["runs"], round(o["micros"], 1), round(o["queued_micros"], 1), o["bytes"]) for o in told["ops"][:rows]],
             ("op", "nodes", "us", "queued us", "bytes"),
         )
     )
-    longest = sorted(told["critical_path"], key=lambda row: -row["micros"])[:_ROWS]
+    longest = sorted(told["critical_path"], key=lambda node: -node["micros"])[:rows]
     parts.append(
         "critical path: %d nodes; the longest chain of nodes that need each other takes %.1f us\n" % (len(told["critical_path"]), told["longest_chain_micros"])
         + table([(r["node"], r["op"], round(r["micros"], 1)) for r in longest], ("node", "op", "us"))
     )
     if told["waits"]:
-        parts.append("waits before nodes\n" + table([(w["node"], round(w["micros"], 1), w["why"]) for w in told["waits"][:_ROWS]], ("node", "us", "why")))
+        parts.append("waits before nodes\n" + table([(w["node"], round(w["micros"], 1), w["why"]) for w in told["waits"][:rows]], ("node", "us", "why")))
     if told["idle"]:
         parts.append(
-            "idle threads\n" + table([(i["thread"], round(i["micros"], 1), i["why"], i["node"]) for i in told["idle"][:_ROWS]], ("thread", "us", "why", "node"))
+            "idle threads\n" + table([(i["thread"], round(i["micros"], 1), i["why"], i["node"]) for i in told["idle"][:rows]], ("thread", "us", "why", "node"))
         )
     memory = told["memory"]
     parts.append(
         "peak of outputs: %d bytes at %.1f us\n" % (memory["peak_bytes"], memory["at_micros"])
-        + table([(h["node"], h["bytes"]) for h in memory["holders"][:_ROWS]], ("node", "bytes"))
+        + table([(h["node"], h["bytes"]) for h in memory["holders"][:rows]], ("node", "bytes"))
     )
     return sections(*parts)

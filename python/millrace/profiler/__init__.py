@@ -15,6 +15,7 @@ import glob
 import importlib
 import os
 import threading
+import warnings
 from typing import Any, Container, Iterator, List, Optional, Sequence, Union
 
 from millrace.framework import not_provided as _not_provided
@@ -66,21 +67,23 @@ class Trace:
 
     @classmethod
     def read(cls, path: Union[str, "os.PathLike[str]"]) -> "Trace":
-        """The steps of a folder that MILLRACE_TRACE named, of one of its files, or of any file with a RunMetadata message."""
+        """The steps of a folder that MILLRACE_TRACE named, of one of its files, or of any file with a RunMetadata message. Files of a folder that are
+        no traces are left out, with a warning; ValueError where there is no other."""
         path = os.fspath(path)
         files = sorted(glob.glob(os.path.join(glob.escape(path), "*.pb"))) if os.path.isdir(path) else [path]
         if not files:
             raise FileNotFoundError(2, "holds no traces (trace-*.pb)", path)
-        metadata = []
+        found, wrong = {}, []
         for file in files:
-            with open(file, "rb") as stream:
-                try:
-                    metadata.append(definitions.RunMetadata.FromString(stream.read()))
-                except ValueError as error:
-                    raise ValueError("%s is no trace: %s" % (file, error)) from None
-            if not metadata[-1].step_stats.dev_stats:
-                raise ValueError("%s is no trace: it has no step_stats" % file)
-        return cls(metadata, [_step_name(file) for file in files])
+            try:
+                found[file] = _read(file)
+            except ValueError as error:
+                wrong.append(str(error))
+        if not found:
+            raise ValueError(wrong[0])
+        for fault in wrong:
+            warnings.warn("%s; it is left out" % fault, stacklevel=2)
+        return cls(list(found.values()), [_step_name(file) for file in found])
 
     def add(self, metadata: Any, name: str = "") -> None:
         """One step more. Thread-safe."""
@@ -133,9 +136,27 @@ class Trace:
             raise ValueError("%s: want .html, .json, or .pb for a single step" % path)
         _write(path, data)
 
-    def text(self, rows: int = 12) -> str:
-        """The gist of each step for a terminal."""
-        return "\n\n".join(_text(step, rows) for step in self.steps)
+    def text(self, rows: int = 5) -> str:
+        """The gist for a terminal: a line a step, and of the one in the middle, by their times, what took longest; `rows` of each list."""
+        steps = self.steps
+        if not steps:
+            return "no steps"
+        middle = sorted(steps, key=lambda s: s.length)[len(steps) // 2]
+        lines = [_head(step) for step in steps[: 2 * rows]] if len(steps) > 1 else []
+        if len(steps) > 2 * rows:
+            lines.append("... and %d steps more, in all %s to %s us" % (len(steps) - 2 * rows, *(_micros(f(s.length for s in steps)) for f in (min, max))))
+        return "\n".join([*lines, *([""] if lines else []), _text(middle, rows)])
+
+
+def _read(file: str) -> Any:
+    with open(file, "rb") as stream:
+        try:
+            metadata = definitions.RunMetadata.FromString(stream.read())
+        except ValueError as error:
+            raise ValueError("%s is no trace: %s" % (file, error)) from None
+    if not metadata.step_stats.dev_stats:
+        raise ValueError("%s is no trace: it has no step_stats" % file)
+    return metadata
 
 
 def _write(path: str, data: bytes) -> None:
@@ -156,10 +177,14 @@ def _micros(nanos: int) -> str:
     return "%.1f" % (nanos / 1e3)
 
 
+def _head(step: Step) -> str:
+    return "%s: %s us, %d ops" % (step.name, _micros(step.length), len(step.runs))
+
+
 def _text(step: Step, rows: int) -> str:
     path = step.on_path(step.critical_path())
     when, most, holders = step.peak()
-    lines = ["%s: %s us, %d ops" % (step.name, _micros(step.length), len(step.runs))]
+    lines = [_head(step)]
     lines += ["  ops by time (us)"] + ["    %-32s %6d runs %12s" % (o.op, o.runs, _micros(o.nanos)) for o in by(step.runs, "op")[:rows]]
     longest = sorted(path, key=lambda row: -row[1])[:rows]
     lines += ["  critical path: %d ops, %s us in them; the longest" % (len(path), _micros(sum(nanos for _, nanos, _ in path)))]

@@ -11,7 +11,9 @@
 //   for (;;) session.RunTargets({sync.train()}, batch);
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "millrace/coordinator.h"
@@ -21,11 +23,15 @@ namespace millrace {
 inline namespace MILLRACE_CLIENT {
 
 // Where a replica's state and the rest of it lie.
+// Of a variable or table, the number of the parameter servers' task where it goes.
+using TaskOfState = std::function<int(const Operation&)>;
+
 struct ReplicaDevices {
   int parameter_servers = 1;  // tasks of the job below
   // Of the variables.
   std::string job = "/job:ps";
   std::string worker = "/job:worker";  // of all that holds no state
+  TaskOfState task_of = nullptr;       // none: in turn, in the order of their making; or LeastBytes(tasks)
 };
 namespace internal {
 // The name of the operation that this one lies with; "": none.
@@ -43,10 +49,38 @@ inline std::string ColocatedWith(const Operation& op) {
   const std::string first(static_cast<const char*>(values[0]), lengths[0]);
   return first.rfind("loc:@", 0) == 0 ? first.substr(5) : "";
 }
+// Of a variable; 1 where its shape is not known.
+inline int64_t BytesOfState(const Operation& op) {
+  CallStatus status;
+  const TF_AttrMetadata m = Api().OperationGetAttrMetadata(op.get(), "shape", status);
+  if (!status.ok() || m.total_size < 0) return 1;
+  std::vector<int64_t> dims(static_cast<size_t>(m.total_size));
+  Api().OperationGetAttrShape(op.get(), "shape", dims.data(), static_cast<int>(m.total_size), status);
+  TF_DataType dtype = TF_FLOAT;
+  if (status.ok()) Api().OperationGetAttrType(op.get(), "dtype", &dtype, status);
+  if (!status.ok()) return 1;
+  auto bytes = static_cast<int64_t>(std::max<size_t>(Api().DataTypeSize(dtype), 1));
+  for (const int64_t dim : dims) {
+    if (dim < 0) return 1;
+    bytes *= dim;
+  }
+  return std::max<int64_t>(bytes, 1);
+}
 }  // namespace internal
 
+// The task that has the fewest bytes of variables yet, the first of several; those of unknown shape count as one byte.
+// For one call of PlaceReplica: replicas that state the same graph place it alike.
+inline TaskOfState LeastBytes(int parameter_servers) {
+  std::vector<int64_t> loads(static_cast<size_t>(std::max(parameter_servers, 1)), 0);
+  return [loads](const Operation& op) mutable {
+    const auto least = std::min_element(loads.begin(), loads.end());
+    *least += internal::BytesOfState(op);
+    return static_cast<int>(least - loads.begin());
+  };
+}
+
 // As tf.train.replica_device_setter, for a whole graph: variables and tables without a device go to the parameter
-// servers' tasks in turn, in the order of their making; what is colocated with something goes where that is; what works
+// servers' tasks as `task_of` says; what is colocated with something goes where that is; what works
 // on a variable stays with it; all else without a device goes to the worker. State it last.
 inline void PlaceReplica(const Graph& graph, const ReplicaDevices& devices) {
   static const char* const kState[] = {
@@ -77,7 +111,8 @@ inline void PlaceReplica(const Graph& graph, const ReplicaDevices& devices) {
     if (uses_state && !holds_state) continue;
     std::string device = devices.worker;
     if (holds_state && devices.parameter_servers > 0) {
-      device = devices.job + "/task:" + std::to_string(next++ % devices.parameter_servers);
+      device = devices.job +
+               "/task:" + std::to_string(devices.task_of ? devices.task_of(op) : next++ % devices.parameter_servers);
     }
     Api().SetRequestedDevice(graph.get(), op.get(), device.c_str());
   }

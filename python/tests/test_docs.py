@@ -19,16 +19,6 @@ PAGES = sorted(glob.glob(os.path.join(DOCS, "*.md")))
 DECISIONS = sorted(glob.glob(os.path.join(DOCS, "decisions", "*.md")))
 READMES = [os.path.join(ROOT, p) for p in ("README.md", "CONTRIBUTING.md", "python/README.md", "src/README.md", "examples/python/README.md")]
 
-# What a page takes for granted.
-_BEFORE = {
-    "placement.md": "import millrace as tf\n",
-    "traces.md": "import millrace as tf\ndef train():\n  with tf.Graph().as_default(), tf.Session() as s:\n    x = tf.random_uniform([3]) * 2.0\n    for _ in range(25): s.run(x)\n",
-    "checkpoints.md": "import millrace as tf\nv = tf.get_variable('v', [2])\ntrain = v.assign_add([1.0, 1.0])\naccuracy = 0.5\nsession = tf.Session()\n"
-    "session.run(tf.global_variables_initializer())\nimport os; os.mkdir('run')\n",
-    "onnx.md": "import millrace\nimport millrace.onnx\nimport millrace as tf\nwith tf.Graph().as_default() as g:\n  tf.nn.relu(tf.placeholder(tf.float32, [2], name='x'), name='y')\n"
-    "graph_def = g.as_graph_def()\n",
-}
-
 
 def _digits_in_records(folder):
     """What the program of python.md writes."""
@@ -69,7 +59,7 @@ def _pages_with(language):
 @pytest.mark.parametrize("page", _pages_with("python"))
 def test_python_of_a_page_runs(page, tmp_path):
     _FILES.get(os.path.basename(page), lambda folder: None)(tmp_path)
-    program = _BEFORE.get(os.path.basename(page), "") + "\n".join(_blocks(page, "python"))
+    program = "\n".join(_blocks(page, "python"))  # each goes on where the one before it ends; nothing stands before the first
     ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
 

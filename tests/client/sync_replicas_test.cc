@@ -133,5 +133,28 @@ TEST(SyncReplicasTest, StateGoesToServersInTurn) {
   EXPECT_EQ(device(v[1].read), "/job:ps/task:1") << "where the variable is";
 }
 
+TEST(SyncReplicasTest, StateGoesToTheServerWithTheFewestBytes) {
+  Graph graph;
+  Scope s(graph);
+  Model model(s);
+  const Variable large = model.AddVariable("large", s.Const(Tensor::Of<float>({100}, std::vector<float>(100, 0)))),
+                 small = model.AddVariable("small", s.Const({1.0f, 2.0f})),
+                 other = model.AddVariable("other", s.Const({1.0f, 2.0f})),
+                 last = model.AddVariable("last", s.Const(1.0f));
+  PlaceReplica(graph, {.parameter_servers = 2, .task_of = LeastBytes(2)});
+  const auto device = [](const Variable& v) { return std::string(Api().OperationDevice(v.ref.get().oper)); };
+  EXPECT_EQ(device(large), "/job:ps/task:0");
+  EXPECT_EQ(device(small), "/job:ps/task:1");
+  EXPECT_EQ(device(other), "/job:ps/task:1");
+  EXPECT_EQ(device(last), "/job:ps/task:1");
+
+  Graph chosen;
+  Model of_chosen{Scope(chosen)};
+  const Variable v = of_chosen.AddVariable("v", of_chosen.scope().Const(1.0f));
+  PlaceReplica(
+      chosen, {.parameter_servers = 4, .task_of = [](const Operation& op) { return op.name() == "v" ? 3 : 0; }});
+  EXPECT_EQ(device(v), "/job:ps/task:3");
+}
+
 }  // namespace
 }  // namespace millrace

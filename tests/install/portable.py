@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks at what script/wheel has made, and uses it as strangers would.
 
+  portable.py made                       contents of the newest wheel and SDK that are in build/portable/dist, and python of the
+                                         wheel with this Python; 77 where there is none (ctest's install/portable_wheel)
   portable.py contents WHEEL [SDK]       what it holds, the libraries and glibc versions that it asks for, its size
   portable.py python WHEEL PYTHON...     installs it with NumPy for these Pythons, and trains
   portable.py beside WHEEL PYTHON [NAME...]   trains in one process with these packages that PYTHON has (torch, tensorflow,
@@ -120,6 +122,15 @@ def contents(wheel, sdk=None):
         sys.exit("\n".join(wrong))
 
 
+def made():
+    newest = [max(glob.glob(os.path.join(ROOT, "build", "portable", "dist", form)), key=os.path.getmtime, default=None) for form in ("*.whl", "*.tar.gz")]
+    if newest[0] is None:
+        print("skipped: script/wheel has made no wheel here")
+        sys.exit(77)
+    contents(*newest)
+    python(newest[0], sys.executable)
+
+
 def clean():
     return {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MILLRACE"))}
 
@@ -202,6 +213,8 @@ def chroot(wheel, release, sdk=None):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["made"]:
+        sys.exit(made())
     if len(sys.argv) < 3 or sys.argv[1] not in ("contents", "python", "beside", "chroot"):
         sys.exit(__doc__)
     globals()[sys.argv[1]](os.path.abspath(sys.argv[2]), *sys.argv[3:])

@@ -500,6 +500,7 @@ linalg.linear_operator_lower_triangular linalg.linear_operator_zeros = linalg
 linalg.linear_operator_algebra linalg.adjoint_registrations linalg.cholesky_registrations linalg.inverse_registrations = ops.linalg_algebra
 linalg.matmul_registrations linalg.solve_registrations = ops.linalg_algebra
 linalg.linear_operator_util = ops.linalg_broadcast ops.linalg_operators
+linalg.linear_operator_util.matmul_with_broadcast = ops.matrix_ops:matmul
 linalg.linear_operator_addition = ops.linalg_addition
 lookup_ops = ops.lookup_ops .
 lookup_ops.StaticHashTableV1 = ops.lookup_ops:StaticHashTable

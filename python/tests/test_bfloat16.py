@@ -123,3 +123,10 @@ def test_integers_that_do_not_fit_are_refused():
 
 def test_the_extension_module_has_the_type():
     assert pywrap.TF_bfloat16_type() == tf.bfloat16.as_numpy_dtype
+
+
+def test_a_sparse_product_of_both_kinds_is_as_narrow_as_they_are(session):
+    a, b = tf.constant([[1.0, 2.0], [3.0, 4.0]], tf.bfloat16), tf.constant([[1.0], [0.5]], tf.bfloat16)
+    for first, second, dtype in ((a, b, tf.bfloat16), (a, wide(b), tf.float32), (wide(a), b, tf.float32)):
+        product = tf.matmul(first, second, a_is_sparse=True)
+        assert product.dtype == dtype and session.run(wide(product)).tolist() == [[2], [5]]

@@ -70,6 +70,9 @@ def test_structures():
     assert nest.get_traverse_shallow_structure(lambda s: not isinstance(s, list), ((1, [2]), 3)) == ((True, False), True)
     for error, text, call in [
         (TypeError, "same sequence type", lambda: nest.assert_same_structure([1], (1,))),
+        (TypeError, "(?s)same nested structure.*type=list.*More spec.*same sequence type", lambda: nest.assert_same_structure([1, [2]], [1, (2,)])),
+        (ValueError, "(?s)same number of elements. First structure: type=list str=.1, 2.*Entire", lambda: nest.assert_same_structure([1, 2], [1])),
+        (ValueError, "(?s)same nested structure.*same set of keys", lambda: nest.assert_same_structure([{"a": 1}], [{"b": 1}])),
         (ValueError, "same number of elements", lambda: nest.assert_same_structure([1], [1, 2])),
         (ValueError, "same nested structure", lambda: nest.assert_same_structure([1, [2]], [[1], 2])),
         (ValueError, "same set of keys", lambda: nest.assert_same_structure({"a": 1}, {"b": 1})),

@@ -306,3 +306,17 @@ def test_buffers_and_interfaces_of_arrays_keep_their_types():
     with tf.Session() as session:
         assert session.run(tf.constant(Interface(np.array([b"a", b"bc"])), shape=[1, 2])).tolist() == [[b"a", b"bc"]]
         assert session.run(tf.constant(array.array("d", [1.5]), tf.float32)).tolist() == [1.5]
+
+
+def test_what_numpy_2_refuses_is_given_back_to_programs():
+    program = """
+import numpy as np
+assert np.array([200, -1], np.int8).tolist() == [-56, -1] and np.asarray(300, dtype=np.uint8) == 44
+assert np.vstack(np.ones(2) for _ in range(3)).shape == (3, 2) and np.hstack(map(np.atleast_1d, [1, 2])).tolist() == [1, 2]
+try:
+    np.array([2**70], np.int64)
+except OverflowError:
+    print("whole")
+"""
+    done = subprocess.run([sys.executable, "-m", "millrace.compat", "-c", program], capture_output=True, text=True)
+    assert done.stdout == "whole\n", done.stderr

@@ -198,3 +198,48 @@ def test_axes_to_reverse_may_be_tensors():
         axes = [tf.rank(tf.placeholder_with_default(x, None)) - 1], [tf.constant(0), 1], tf.constant([True, False]), [False, True]
         made = session.run([tf.reverse(x, axis) for axis in axes])
         assert [m.tolist() for m in made] == [[[2, 1], [4, 3]], [[4, 3], [2, 1]], [[3, 4], [1, 2]], [[2, 1], [4, 3]]]
+
+
+def test_a_message_is_a_constant_of_its_own_type(session):
+    message = tf.make_tensor_proto([[1, 2], [3, 4]], tf.int64)
+    for made in (tf.constant(message), tf.convert_to_tensor(message), tf.constant(message, tf.float32, shape=[4])):
+        assert made.dtype == tf.int64
+        np.testing.assert_array_equal(session.run(made), [[1, 2], [3, 4]])
+    assert session.run(tf.constant(tf.make_tensor_proto(["a", "b"]))).tolist() == [b"a", b"b"]
+    np.testing.assert_array_equal(session.run(tf.constant(tf.make_tensor_proto(2.0, shape=[3]))), [2, 2, 2])
+
+
+def test_the_axis_of_one_value_is_a_number():
+    with pytest.raises(ValueError):
+        tf.concat([tf.zeros([2])], tf.constant([0]))
+
+
+def test_a_transposed_convolution_by_its_older_arguments(session):
+    x, taps = np.ones([1, 3, 1], np.float32), np.float32([1, 2]).reshape([2, 1, 1])
+    for made in (
+        tf.nn.conv1d_transpose(x, taps, [1, 6, 1], 2, "VALID"),
+        tf.contrib.nn.conv1d_transpose(value=x, filter=taps, output_shape=[1, 6, 1], stride=2, padding="VALID"),
+    ):
+        assert session.run(made).ravel().tolist() == [1, 2, 1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("value", [lambda: tf.constant([1.0]), lambda: tf.Variable([1.0]), lambda: None, dict], ids=["tensor", "variable", "none", "dict"])
+def test_constant_initializers_are_of_numbers(value):
+    with pytest.raises(TypeError, match="Invalid type for initial value: <class .*expected Python scalar, list or tuple of values, or numpy.ndarray"):
+        tf.constant_initializer(value())
+
+
+def test_a_vocabulary_of_no_words_is_named(tmp_path):
+    path = str(tmp_path / "words")
+    with pytest.raises(ValueError, match="vocab_size must be greater than 0, got 0. vocabulary_file: " + path):
+        tf.contrib.lookup.index_table_from_file(path, vocab_size=0)
+
+
+def test_lists_whose_elements_have_any_shape(session):
+    from millrace.ops import list_ops
+
+    held = list_ops.empty_tensor_list(element_dtype=tf.float32, element_shape=-1)
+    held = list_ops.tensor_list_push_back(list_ops.tensor_list_push_back(held, 1.0), [1.0, 2.0])
+    held, last = list_ops.tensor_list_pop_back(held, tf.float32)
+    first = list_ops.tensor_list_pop_back(held, tf.float32)[1]
+    assert [v.tolist() for v in session.run([first, last])] == [1, [1, 2]]

@@ -214,12 +214,10 @@ def test_what_a_function_raises(raised, wanted):
         (lambda: [1, 2], tf.int64, ["returns 2 values, but expects to see 1 values"]),
         (lambda: None, tf.int64, ["returns 0 values, but expects to see 1 values"]),
         (lambda: 1, [], ["returns 1 values, but expects to see 0 values"]),
-        (lambda: np.array([1, "a"], object), tf.string, ["is object, but expects string"]),
-        (lambda: tf.no_op, tf.float32, ["object"]),
         (lambda: _TENSOR[0], tf.float32, ["returns the tensor 'c:0'", "must return arrays"]),
         (lambda: (np.ones(2), [[1], [1, 2]]), [tf.float64, tf.float64], ["inhomogeneous"]),
     ],
-    ids=["python_float", "python_int", "two_for_one", "none", "one_for_none", "mixed_objects", "a_function", "a_tensor", "ragged"],
+    ids=["python_float", "python_int", "two_for_one", "none", "one_for_none", "a_tensor", "ragged"],
 )
 def test_results_that_do_not_fit(function, types, words):
     _TENSOR[:] = [tf.constant(1.0, name="c")]
@@ -232,6 +230,28 @@ def test_results_that_do_not_fit(function, types, words):
 
 
 _TENSOR = []
+
+
+@pytest.mark.parametrize(
+    "value, dtype, words",
+    [
+        (np.array([1, "a"], object), tf.string, "Unsupported object type int"),
+        (np.array(["a", None], object), tf.string, "Unsupported object type NoneType"),
+        ({"a": tf.float32}, tf.int64, "Unsupported object type dict"),
+        (tf.no_op, tf.float32, "Unsupported object type function"),
+        (np.array([], [("a", np.float32)]), tf.float32, "Unsupported numpy data type"),
+        (np.datetime64("2020-01-01"), tf.int64, "Unsupported numpy data type datetime64"),
+    ],
+    ids=["number_among_strings", "none_among_strings", "dict", "function", "records", "date"],
+)
+def test_results_that_are_no_tensors(value, dtype, words):
+    with pytest.raises(tf.errors.InternalError, match="0-th value returned by pyfunc_.*: " + words):
+        run(tf.py_func(lambda: value, [], dtype))
+
+
+def test_what_was_raised_stands_at_both_ends_of_its_traceback():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)^ValueError: blah.*Traceback.*in _raise.*\nValueError: blah"):
+        run(tf.py_func(lambda: _raise(ValueError("blah")), [], []))
 
 
 def test_a_token_that_nobody_registered():

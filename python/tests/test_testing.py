@@ -218,6 +218,16 @@ def test_gradients_by_differences():
         assert tf.test.compute_gradient_error(empty, [0, 2], empty * 2.0, [0, 2]) == 0.0
 
 
+def test_gradients_by_differences_through_bfloat16():
+    pytest.importorskip("ml_dtypes")
+    with tf.Graph().as_default(), tf.Session():
+        x = tf.constant([1.0, 2.0])
+        y = tf.cast(x, tf.bfloat16) * 3
+        found, measured = tf.test.compute_gradient(x, [2], y, [2], np.float32([1, 2]), 1 / 64)
+        np.testing.assert_array_equal(found.astype(np.float32), [[3, 0], [0, 3]])
+        np.testing.assert_allclose(measured.astype(np.float32), [[3, 0], [0, 3]], atol=0.5)
+
+
 def test_graphs_compared():
     def graph(name, control=True):
         with tf.Graph().as_default() as made:

@@ -2,7 +2,8 @@
 """What NumPy took away since programs were written for TensorFlow 1.x: `python -m millrace.compat` puts it back.
 
 Only what is missing is added, with its old meaning: names of types and constants, functions under their old names, rows of
-different lengths as an array of objects, methods of arrays, arrays of one element as numbers, and how numbers print.
+different lengths as an array of objects, integers cut to small types, generators of arrays, methods of arrays, arrays of one
+element as numbers, and how numbers print.
 """
 
 from __future__ import annotations
@@ -79,6 +80,30 @@ def _tolerant(make: Callable[..., Any]) -> Callable[..., Any]:
 
     array.__name__, array.__doc__, array.__wrapped__ = make.__name__, make.__doc__, make  # type: ignore[attr-defined]
     return array
+
+
+def _small(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Python's integers lose the bits that a small type has not, as they did before NumPy 2."""
+
+    def array(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return make(*args, **kwargs)
+        except OverflowError as error:
+            dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+            if dtype is None or not args or "out of bounds" not in str(error) or np.dtype(dtype).itemsize == 8:
+                raise
+            return make(make(args[0], np.int64).astype(dtype), *args[1:], **kwargs)
+
+    return functools.wraps(make)(array)
+
+
+def _of_generator(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Of arrays that a generator, or a map, gives."""
+
+    def joined(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        return join(arrays if hasattr(arrays, "__len__") else list(arrays), *args, **kwargs)
+
+    return functools.wraps(join)(joined)
 
 
 def _of_ragged(reduce: Callable[..., Any]) -> Callable[..., Any]:
@@ -184,10 +209,13 @@ def install() -> None:
     if major >= 2:
         np.set_printoptions(legacy="1.25")  # a number in a list prints as 0.5, not np.float32(0.5)
         np.meshgrid = _listed(np.meshgrid)
+        np.array, np.asarray, np.asanyarray = _small(np.array), _small(np.asarray), _small(np.asanyarray)
     if (major, minor) >= (1, 24):
         np.array, np.asarray, np.asanyarray = _tolerant(np.array), _tolerant(np.asarray), _tolerant(np.asanyarray)
         for name in ("max", "min", "amax", "amin", "sum", "ndim", "shape", "size"):
             setattr(np, name, _of_ragged(getattr(np, name)))
+        for name in ("stack", "hstack", "vstack", "dstack", "column_stack"):
+            setattr(np, name, _of_generator(getattr(np, name)))
     if (major, minor) >= (2, 1):
         np.fromstring, np.reshape = _fromstring(np.fromstring), _reshape(np.reshape)
     _core.restore_old_numpy()

@@ -158,13 +158,18 @@ def _has_arrays(value: Any) -> bool:
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False) -> Tensor:
-    """A tensor with a fixed value. With a shape, a value with fewer elements is filled up with its last one."""
+    """A tensor with a fixed value. With a shape, a value with fewer elements is filled up with its last one. A TensorProto is what it says, whatever
+    dtype and shape."""
     return _constant(value, None if dtype is None else dtypes.as_dtype(dtype), shape, name, verify_shape)
 
 
 def _constant(value: Any, wanted: Optional[dtypes.DType], shape: Any, name: str, verify_shape: bool = False, exact: bool = False) -> Tensor:
     if value is None:
         raise at_user_line(ValueError("None values not supported."))
+    if type(value).__name__ == "TensorProto" and dtypes.from_number(value.dtype) not in (dtypes.resource, dtypes.variant):
+        from millrace.framework.tensor_protos import make_ndarray
+
+        value, wanted, shape = make_ndarray(value), dtypes.from_number(value.dtype), None  # the message says all of it
     dims = None if shape is None else [int(d) for d in tensor_shape.as_shape(shape).as_list()]  # type: ignore[arg-type]
     array = _array_of(value, wanted, exact)
     if not isinstance(value, (int, float, str, bytes, list, tuple)) and np.may_share_memory(array, value if isinstance(value, np.ndarray) else array):

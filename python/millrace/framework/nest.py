@@ -160,11 +160,9 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expa
         _assert_same(nest1, nest2, check_types, expand_composites)
     except (TypeError, ValueError) as error:
         dotted = [str(_dotted(n)).replace("'.'", ".") for n in (nest1, nest2)]
-        text = "%s\nEntire first structure:\n%s\nEntire second structure:\n%s" % (error, *dotted)
-        raise type(error)(text.replace(_BOTH, "First structure: %s\n\nSecond structure: %s" % tuple(_shown(n) for n in (nest1, nest2)))) from None
-
-
-_BOTH = "<both structures>"
+        both = "First structure: %s\n\nSecond structure: %s" % (_shown(nest1), _shown(nest2))
+        text = "The two structures don't have the same nested structure.\n\n%s\n\nMore specifically: %s" % (both, error)
+        raise type(error)("%s\nEntire first structure:\n%s\nEntire second structure:\n%s" % (text, *dotted)) from None
 
 
 def _dotted(structure: Any) -> Any:
@@ -211,10 +209,7 @@ def _assert_same(nest1: Any, nest2: Any, check_types: bool, expand: bool) -> Non
         return
     if is_sequence(nest1) != is_sequence(nest2):
         inner, leaf = (nest1, nest2) if is_sequence(nest1) else (nest2, nest1)
-        raise ValueError(
-            'The two structures don\'t have the same nested structure.\n\n%s\n\nMore specifically: Substructure "%s" is a sequence, while '
-            'substructure "%s" is not' % (_BOTH, _shown(inner), _shown(leaf))
-        )
+        raise ValueError('Substructure "%s" is a sequence, while substructure "%s" is not' % (_shown(inner), _shown(leaf)))
     if not is_sequence(nest1):
         return
     if check_types and not _same_kind(nest1, nest2):
@@ -231,7 +226,8 @@ def _assert_same(nest1: Any, nest2: Any, check_types: bool, expand: bool) -> Non
     for a, b in zip(first, second):
         _assert_same(a, b, check_types, expand)
     if len(first) != len(second):
-        raise ValueError("The two structures don't have the same nested structure.\n\n%s\n\nThe two structures don't have the same number of elements." % _BOTH)
+        both = (_shown(nest1), _shown(nest2))
+        raise ValueError("The two structures don't have the same number of elements. First structure: %s. Second structure: %s" % both)
 
 
 def flatten_dict_items(dictionary: Dict[Any, Any]) -> Dict[Any, Any]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any
 
 import numpy as np
 
@@ -14,23 +14,10 @@ from millrace.framework.errors import at_user_line
 from millrace.framework import static_values
 from millrace.framework.graph import Tensor
 from millrace.framework.static_values import constant_value_as_shape  # noqa: F401
+from millrace.framework.tensor_protos import FIELDS, make_ndarray
 from millrace.framework.tensor_shape import TensorShape, as_shape
 from millrace.protos import definitions
 
-# Fields that hold the elements of a type one by one; those of others are in int_val.
-_FIELDS: Dict[Any, str] = {
-    dtypes.float32: "float_val",
-    dtypes.float64: "double_val",
-    dtypes.int64: "int64_val",
-    dtypes.bool_: "bool_val",
-    dtypes.string: "string_val",
-    dtypes.complex64: "scomplex_val",
-    dtypes.complex128: "dcomplex_val",
-    dtypes.uint32: "uint32_val",
-    dtypes.uint64: "uint64_val",
-    dtypes.float16: "half_val",
-    dtypes.bfloat16: "half_val",
-}
 # Types of which more than one element is written as bytes.
 _AS_BYTES = (
     dtypes.float32,
@@ -88,7 +75,7 @@ def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None, verify_
             raise at_user_line(ValueError("Cannot create a tensor proto whose content is larger than 2GB."))
         made.tensor_content = np.ascontiguousarray(array).tobytes()
     else:
-        getattr(made, _FIELDS.get(kind, "int_val")).extend(_elements(array, kind))
+        getattr(made, FIELDS.get(kind, "int_val")).extend(_elements(array, kind))
     return made
 
 
@@ -116,28 +103,6 @@ def _elements(array: np.ndarray, dtype: Any) -> Any:
     if dtype in (dtypes.float16, dtypes.bfloat16):
         return np.ascontiguousarray(flat).view(np.uint16).tolist()
     return flat.tolist()
-
-
-def make_ndarray(tensor: Any) -> np.ndarray:
-    """The array of a TensorProto."""
-    shape = [d.size for d in tensor.tensor_shape.dim]
-    count = int(np.prod(shape, dtype=np.int64))
-    dtype = dtypes.from_number(tensor.dtype)
-    if tensor.tensor_content:
-        return np.frombuffer(tensor.tensor_content, dtype=dtype.as_numpy_dtype).copy().reshape(shape)
-    field = _FIELDS.get(dtype, "int_val")
-    if dtype == dtypes.string:
-        values: Any = np.array(list(tensor.string_val), dtype=object)
-    else:
-        values = np.array(list(getattr(tensor, field)))
-        if field == "half_val":
-            values = values.astype(np.uint16).view(dtype.as_numpy_dtype)
-        elif dtype.is_complex:
-            values = values[0::2] + 1j * values[1::2]
-        values = values.astype(dtype.as_numpy_dtype)
-    if len(values) < count:
-        values = np.concatenate([values, np.repeat(values[-1:] if len(values) else np.zeros(1, values.dtype), count - len(values))])
-    return values.reshape(shape)
 
 
 MakeNdarray = make_ndarray

@@ -310,7 +310,7 @@ def concat(*args: Any, **kwargs: Any) -> Tensor:
     values = nest.listed(values)
     if len(values) == 1:
         with name_scope(name, "concat") as scope:
-            convert_to_tensor(axis, dtypes.int32, "concat_dim").get_shape().assert_is_compatible_with([])
+            convert_to_tensor(axis, dtypes.int32, "concat_dim").get_shape().assert_has_rank(0)
             return identity(values[0], scope)
     return gen_ops.concat_v2(values, axis, name="concat" if name is None else name)
 

@@ -67,9 +67,12 @@ class Ones(Initializer, metaclass=_Meta):
 
 
 class Constant(Initializer):
-    """One value everywhere, or the values given."""
+    """One value everywhere, or the values given: a number, a string, a list or an array. TypeError for others, as tensors."""
 
     def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False) -> None:
+        if not np.isscalar(value) and not isinstance(value, (list, tuple, np.ndarray)):
+            wanted = "Python scalar, list or tuple of values, or numpy.ndarray"
+            raise at_user_line(TypeError("Invalid type for initial value: %s (expected %s)." % (type(value), wanted)))
         self.value, self.dtype, self._verify_shape = value, dtypes.as_dtype(dtype), verify_shape
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None, verify_shape: Any = None) -> Tensor:

@@ -31,7 +31,7 @@ def broadcast_matrix_batch_dims(batch_matrices: Any, name: Optional[str] = None)
         matrices = [convert_to_tensor(given) for given in batch_matrices]
         for i, matrix in enumerate(matrices):
             if matrix.shape.ndims is not None and matrix.shape.ndims < 2:
-                raise ValueError("batch_matrices[%d] must be at least a matrix, got shape %s" % (i, matrix.shape))
+                raise ValueError("batch_matrices[%d] must be at least a matrix (have at least two dimensions), got shape %s" % (i, matrix.shape))
         return same_batch(matrices) if matrices else []
 
 

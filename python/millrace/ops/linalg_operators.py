@@ -347,7 +347,11 @@ def assert_zero_imag_part(x: Any, message: Optional[str] = None, name: str = "as
 
 def assert_compatible_matrix_dimensions(operator: LinearOperator, x: Any) -> Any:
     """An operation that fails where matrices have not as many rows as an operator has columns."""
-    return check_ops.assert_equal(array_ops.shape(x)[-2], operator.domain_dimension_tensor(), message="Dimensions are not compatible: rows of the argument.")
+    return check_ops.assert_equal(
+        array_ops.shape(x)[-2],
+        operator.domain_dimension_tensor(),
+        message="Incompatible matrix dimensions. Dimensions are not compatible: rows of the argument.",
+    )
 
 
 def use_operator_or_provided_hint_unless_contradicting(operator: LinearOperator, hint_attr_name: str, provided_hint_value: Any, message: str) -> Any:

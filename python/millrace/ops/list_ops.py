@@ -21,7 +21,7 @@ def _build_element_shape(shape: Any) -> Any:
         return shape
     if isinstance(shape, TensorShape):
         shape = None if shape.ndims is None else shape.as_list()
-    if shape is None:
+    if shape is None or isinstance(shape, int) and shape == -1:
         return -1
     sizes = [size.value if isinstance(size, Dimension) else size for size in shape]
     return [-1 if size is None else size for size in sizes] if sizes else constant([], dtypes.int32)

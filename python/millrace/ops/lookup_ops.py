@@ -371,7 +371,7 @@ def index_table_from_file(
     """A table of the numbers of a file's lines."""
     if not hasattr(vocabulary_file, "graph") and not vocabulary_file:
         raise at_user_line(ValueError("vocabulary_file must be specified and must not be empty."))
-    _check_buckets(num_oov_buckets, vocab_size)
+    _check_buckets(num_oov_buckets, vocab_size, vocabulary_file)
     key_dtype = _key_type(key_dtype)
     with name_scope(name, "string_to_index") as scope:
         initializer = TextFileIdTableInitializer(
@@ -412,11 +412,11 @@ def index_table_from_tensor(
         return _with_buckets(table, num_oov_buckets, hasher_spec, scope, key_dtype)
 
 
-def _check_buckets(num_oov_buckets: int, vocab_size: Optional[int]) -> None:
+def _check_buckets(num_oov_buckets: int, vocab_size: Optional[int], vocabulary_file: Any = "") -> None:
     if num_oov_buckets < 0:
         raise at_user_line(ValueError("num_oov_buckets must be greater or equal than 0, got %d." % num_oov_buckets))
     if vocab_size is not None and vocab_size < 1:
-        raise at_user_line(ValueError("vocab_size must be greater than 0, got %s." % vocab_size))
+        raise at_user_line(ValueError("vocab_size must be greater than 0, got %s. vocabulary_file: %s" % (vocab_size, vocabulary_file)))
 
 
 def _key_type(dtype: Any) -> Any:
@@ -444,7 +444,7 @@ def index_to_string_table_from_file(
     """A table of a file's lines by their numbers."""
     if not hasattr(vocabulary_file, "graph") and not vocabulary_file:
         raise at_user_line(ValueError("vocabulary_file must be specified."))
-    _check_buckets(0, vocab_size)
+    _check_buckets(0, vocab_size, vocabulary_file)
     with name_scope(name, "index_to_string") as scope:
         shared = (
             "" if hasattr(vocabulary_file, "graph") else "hash_table_%s_%s_%s_%s" % (vocabulary_file, vocab_size or -1, key_column_index, value_column_index)

@@ -10,6 +10,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import get_seed
 from millrace.ops import array_ops, gen_ops, nn_ops, window_ops
+from millrace.ops.dialects import given
 
 __all__ = [
     "avg_pool1d",
@@ -94,16 +95,22 @@ avg_pool2d = nn_ops.avg_pool
 
 
 def conv1d_transpose(
-    input: Any,
-    filters: Any,
-    output_shape: Any,
-    strides: Any,
+    input: Any = None,
+    filters: Any = None,
+    output_shape: Any = None,
+    strides: Any = None,
     padding: str = "SAME",
     data_format: str = "NWC",
     dilations: Any = None,
     name: Optional[str] = None,
+    value: Any = None,
+    filter: Any = None,
+    stride: Any = None,
 ) -> Tensor:
-    """The transpose of a convolution along one dimension; filters are [width, outputs, inputs]."""
+    """The transpose of a convolution along one dimension; filters are [width, outputs, inputs]. value, filter and stride are older names."""
+    input = given("conv1d_transpose", input=input, value=value)
+    filters = given("conv1d_transpose", filters=filters, filter=filter)
+    strides = given("conv1d_transpose", strides=strides, stride=stride)
     return conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations, name)
 
 

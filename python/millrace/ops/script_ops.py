@@ -28,7 +28,11 @@ _CODES = (
 
 
 class _Mistake(Exception):
-    """A function returned what its operation does not promise."""
+    """A function returned what its operation does not promise, or what is no tensor."""
+
+    def __init__(self, message: str, code: int = errors.INVALID_ARGUMENT) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def _described(error: BaseException) -> Tuple[int, str]:
@@ -36,16 +40,17 @@ def _described(error: BaseException) -> Tuple[int, str]:
     import traceback
 
     if isinstance(error, _Mistake):
-        return errors.INVALID_ARGUMENT, str(error)
+        return error.code, str(error)
     code = next((code for kinds, code in _CODES if isinstance(error, kinds)), errors.UNKNOWN)
     if isinstance(error, errors.OpError):
         # A session within a function that was at the end of its data is no end of the data that call the function.
         code = errors.UNKNOWN if error.error_code == errors.OUT_OF_RANGE else error.error_code
-    lines = ["%s: %s" % (type(error).__name__, str(error).split("\n\t [[node ")[0])]
+    first = "%s: %s" % (type(error).__name__, str(error).split("\n\t [[node ")[0])
+    lines = [first, "Traceback (most recent call last):"]
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
     for frame in frames[-_FRAMES:]:
         lines.append('  File "%s", line %d, in %s%s' % (frame.filename, frame.lineno or 0, frame.name, ": " + frame.line if frame.line else ""))
-    return code, "\n".join(lines)
+    return code, "\n".join([*lines, first] if frames else [first])
 
 
 def _array(value: Any, what: str, dtype: dtypes.DType, position: int) -> np.ndarray:
@@ -56,9 +61,15 @@ def _array(value: Any, what: str, dtype: dtypes.DType, position: int) -> np.ndar
     else:
         array = np.asarray(value)
     if array.dtype.kind in "SUO":
-        got = "string" if array.dtype.kind != "O" or all(isinstance(e, (str, bytes)) for e in array.flat) else "object"
+        others = [e for e in array.flat if not isinstance(e, (str, bytes))] if array.dtype.kind == "O" else []
+        if others:
+            raise _Mistake("%d-th value returned by %s: Unsupported object type %s" % (position, what, type(others[0]).__name__), errors.INTERNAL)
+        got = "string"
     else:
-        got = dtypes.as_dtype(array.dtype).name
+        try:
+            got = dtypes.as_dtype(array.dtype).name
+        except TypeError:
+            raise _Mistake("%d-th value returned by %s: Unsupported numpy data type %s" % (position, what, array.dtype), errors.INTERNAL) from None
     if got != dtype.name:
         raise _Mistake("%d-th value returned by %s is %s, but expects %s" % (position, what, got, dtype.name))
     return array

@@ -14,7 +14,7 @@ from millrace.framework.default_session import get_default_session
 from millrace.ops import array_ops
 from millrace.ops.gradients import gradients
 
-TYPES = ("float16", "float32", "float64", "complex64", "complex128")
+TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
 def _count(shape: Any) -> int:

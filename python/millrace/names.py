@@ -481,6 +481,7 @@ candidate_sampling_ops = ops.candidate_sampling nn
 ctc_ops = ops.ctc_ops nn
 data_flow_ops = ops.queues ops.accumulators ops.staging ops.map_staging ops.barriers ops.record_input . ops.gen_ops
 embedding_ops = nn . ops.sparse_lookup ops.arguments_of_2
+embedding_ops._embedding_lookup_and_transform = ops.sparse_lookup:embedding_lookup_and_transform
 image_ops image_ops_impl = image ops.image_resize ops.image_boxes ops.image_files . ops.gen_ops ops.arguments_of_2
 image_ops.ResizeMethod image_ops_impl.ResizeMethod = ops.image_resize:ResizeMethodV2
 image_ops.ResizeMethodV1 image_ops_impl.ResizeMethodV1 = ops.image_resize:ResizeMethod

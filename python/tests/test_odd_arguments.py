@@ -243,3 +243,23 @@ def test_lists_whose_elements_have_any_shape(session):
     held, last = list_ops.tensor_list_pop_back(held, tf.float32)
     first = list_ops.tensor_list_pop_back(held, tf.float32)[1]
     assert [v.tolist() for v in session.run([first, last])] == [1, [1, 2]]
+
+
+def test_rows_are_changed_before_they_are_given(session):
+    from millrace.ops.sparse_lookup import embedding_lookup_and_transform
+
+    rows = np.float32([[3, 4], [6, 8], [0, 1]])
+    for table in (rows, [rows[0::2], rows[1::2]]):
+        made = embedding_lookup_and_transform(table, [[0, 1], [2, 0]], max_norm=2.0, transform_fn=lambda x: tf.norm(x, axis=1))
+        assert made.shape == [2, 2]
+        np.testing.assert_allclose(session.run(made), [[2, 2], [1, 2]], rtol=1e-6)
+    assert session.run(embedding_lookup_and_transform(rows, 1)).tolist() == [6, 8]
+
+
+def test_bins_are_int32_as_in_1_15():
+    assert tf.histogram_fixed_width_bins([1.0], [0.0, 5.0], dtype=tf.int64).dtype == tf.int32
+
+
+def test_a_signature_tells_references():
+    assert tf.saved_model.utils.build_tensor_info(tf.Variable(1, name="x")).dtype == tf.int32.as_datatype_enum + 100
+    assert tf.saved_model.utils.build_tensor_info(tf.get_variable("y", [], tf.int32, use_resource=True)).dtype == tf.int32.as_datatype_enum

@@ -242,11 +242,19 @@ def test_the_assertion_that_variables_have_values():
     assert tf.assert_variables_initialized() is None
     v = tf.Variable(1.0, name="v")
     check = tf.assert_variables_initialized()
+    w = tf.get_variable("w", [3], use_resource=True)
+    both = tf.assert_variables_initialized([v, w])
     with tf.Session() as session:
         with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value v"):
             session.run(check)
+        with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value v"):
+            check.op.run()
         session.run(v.initializer)
-        session.run(check)
+        assert session.run(check) == 0
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            session.run(both)
+        session.run(w.initializer)
+        assert session.run(both).tolist() == [0, 1]
 
 
 def test_rows_of_a_checkpoint_move_with_their_words(tmp_path):

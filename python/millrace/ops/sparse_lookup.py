@@ -83,3 +83,20 @@ def safe_embedding_lookup_sparse_v2(
 ) -> Tensor:
     """safe_embedding_lookup_sparse with the arguments of TensorFlow 2."""
     return safe_embedding_lookup_sparse(embedding_weights, sparse_ids, sparse_weights, combiner, default_id, name, "div", max_norm)
+
+
+def embedding_lookup_and_transform(
+    params: Any, ids: Any, partition_strategy: str = "mod", name: Optional[str] = None, max_norm: Any = None, transform_fn: Any = None
+) -> Tensor:
+    """embedding_lookup of rows that a function, which gets them as [ids, d...], has changed.
+
+    Shapes: params [rows, d...], ids [i...], what the function gives [ids, e...] -> [i..., e...].
+    """
+    if transform_fn is None:
+        return nn_ops.embedding_lookup(params, ids, partition_strategy, name, max_norm=max_norm)
+    with name_scope(name, "embedding_lookup", [ids]) as scope:
+        ids = convert_to_tensor(ids, name="ids")
+        changed = transform_fn(nn_ops.embedding_lookup(params, array_ops.reshape(ids, [-1]), partition_strategy, max_norm=max_norm))
+        made = array_ops.reshape(changed, array_ops.concat([array_ops.shape(ids), array_ops.shape(changed)[1:]], 0), scope)
+        made.set_shape(ids.get_shape().concatenate(changed.get_shape()[1:]))
+        return made

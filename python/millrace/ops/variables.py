@@ -728,12 +728,13 @@ def report_uninitialized_variables(var_list: Any = None, name: str = "report_uni
 
 
 def assert_variables_initialized(var_list: Any = None) -> Any:
-    """An operation that fails when a variable has no value; None where there are no variables."""
+    """The ranks of variables, a tensor that fails when one of them has no value; None where there are no variables."""
     if var_list is None:
         var_list = global_variables() + local_variables()
     if not var_list:
         return None
-    return control_flow_ops.group(*[v.read_value() if isinstance(v, Variable) else array_ops.identity(v) for v in var_list], name="assert_initialized")
+    ranks = [gen_ops.rank(v.read_value() if isinstance(v, Variable) else v) for v in var_list]
+    return ranks[0] if len(ranks) == 1 else array_ops.stack(ranks)
 
 
 # ---- functions of TensorFlow's state_ops ----

@@ -17,12 +17,15 @@ from millrace.saved_model.reading import parse_saved_model
 
 
 def build_tensor_info(tensor: Any) -> Any:
-    """The TensorInfo of a tensor; a SparseTensor's names its three tensors, and that of other composite ones their components."""
+    """The TensorInfo of a tensor; a SparseTensor's names its three tensors, and that of other composite ones their components.
+
+    The type of a variable that is a reference is that of the reference.
+    """
     if isinstance(tensor, CompositeTensor) and not isinstance(tensor, SparseTensor):
         return _of_components(tensor)
     if not hasattr(tensor, "get_shape") or not isinstance(tensor, SparseTensor) and not hasattr(tensor, "name"):
         raise at_user_line(TypeError("A TensorInfo needs a tensor of a graph; got %r" % (tensor,)))
-    made = definitions.TensorInfo(dtype=dtypes.as_dtype(tensor.dtype).base_dtype.as_datatype_enum)
+    made = definitions.TensorInfo(dtype=dtypes.as_dtype(tensor.dtype).as_datatype_enum)
     made.tensor_shape.CopyFrom(tensor.get_shape().as_proto())
     if isinstance(tensor, SparseTensor):
         made.coo_sparse.values_tensor_name, made.coo_sparse.indices_tensor_name = tensor.values.name, tensor.indices.name

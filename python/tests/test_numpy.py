@@ -317,6 +317,12 @@ try:
     np.array([2**70], np.int64)
 except OverflowError:
     print("whole")
+import tensorflow as tf
+x = tf.constant(1)
+try:
+    tf.Session().run(x, {x: 2**40})
+except TypeError as error:
+    print("is not compatible with Tensor type" in str(error))
 """
     done = subprocess.run([sys.executable, "-m", "millrace.compat", "-c", program], capture_output=True, text=True)
-    assert done.stdout == "whole\n", done.stderr
+    assert done.stdout == "whole\nTrue\n", done.stderr

@@ -12,6 +12,7 @@ import ctypes
 import functools
 import gc
 import math
+import sys
 from typing import Any, Callable, Dict
 
 import numpy as np
@@ -90,11 +91,19 @@ def _small(make: Callable[..., Any]) -> Callable[..., Any]:
             return make(*args, **kwargs)
         except OverflowError as error:
             dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
-            if dtype is None or not args or "out of bounds" not in str(error) or np.dtype(dtype).itemsize == 8:
+            if dtype is None or not args or "out of bounds" not in str(error) or np.dtype(dtype).itemsize == 8 or _called_by_package():
                 raise
             return make(make(args[0], np.int64).astype(dtype), *args[1:], **kwargs)
 
     return functools.wraps(make)(array)
+
+
+def _called_by_package() -> bool:
+    """Whether Millrace itself calls a function of NumPy that this module has wrapped: what does not fit into a tensor is refused there."""
+    frame: Any = sys._getframe(1)
+    while frame.f_globals is globals():
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")).startswith("millrace.")
 
 
 def _of_generator(join: Callable[..., Any]) -> Callable[..., Any]:

@@ -254,6 +254,14 @@ def test_what_was_raised_stands_at_both_ends_of_its_traceback():
         run(tf.py_func(lambda: _raise(ValueError("blah")), [], []))
 
 
+def test_the_cause_of_what_was_raised_is_told():
+    def numbers():
+        yield "ERROR"
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="(?s)TypeError: `generator` yielded.*caused by ValueError: invalid literal for"):
+        run(tf.data.Dataset.from_generator(numbers, tf.int64).make_one_shot_iterator().get_next())
+
+
 def test_a_token_that_nobody_registered():
     from millrace.ops import gen_ops
 

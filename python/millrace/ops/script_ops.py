@@ -35,6 +35,10 @@ class _Mistake(Exception):
         self.code = code
 
 
+def _headline(error: BaseException) -> str:
+    return "%s: %s" % (type(error).__name__, str(error).split("\n\t [[node ")[0])
+
+
 def _described(error: BaseException) -> Tuple[int, str]:
     """The code and the message of what a function raised."""
     import traceback
@@ -45,12 +49,14 @@ def _described(error: BaseException) -> Tuple[int, str]:
     if isinstance(error, errors.OpError):
         # A session within a function that was at the end of its data is no end of the data that call the function.
         code = errors.UNKNOWN if error.error_code == errors.OUT_OF_RANGE else error.error_code
-    first = "%s: %s" % (type(error).__name__, str(error).split("\n\t [[node ")[0])
-    lines = [first, "Traceback (most recent call last):"]
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)]
-    for frame in frames[-_FRAMES:]:
-        lines.append('  File "%s", line %d, in %s%s' % (frame.filename, frame.lineno or 0, frame.name, ": " + frame.line if frame.line else ""))
-    return code, "\n".join([*lines, first] if frames else [first])
+    first = _headline(error)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)][-_FRAMES:]
+    shown = ['  File "%s", line %d, in %s%s' % (f.filename, f.lineno or 0, f.name, ": " + f.line if f.line else "") for f in frames]
+    lines = [first, "Traceback (most recent call last):", *shown, first] if shown else [first]
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None:
+        lines.append("caused by " + _headline(cause))
+    return code, "\n".join(lines)
 
 
 def _array(value: Any, what: str, dtype: dtypes.DType, position: int) -> np.ndarray:

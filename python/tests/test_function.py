@@ -330,3 +330,12 @@ def test_scopes_of_outside_have_their_variables_there(resource, inside_first):
         session.run(tf.global_variables_initializer())
         values = session.run([y, z, tf.gradients(inside(x), [got[0]])])
     assert [v.tolist() for v in values[:2]] == [[2, 3], [2, 3]] and values[2][0].tolist() == [2, 3]
+
+
+def test_variables_of_graphs_that_programs_call_functions():
+    with tf.Graph().as_default() as outer, tf.Graph().as_default() as inner:
+        inner._building_function = True
+        layer = tf.layers.Dense(2)
+        layer.build(tf.TensorShape([1, 3]))
+        v = tf.get_variable("v", [2])
+    assert [w.graph for w in [*layer.weights, v]] == [outer] * 3 and len(outer.get_collection("variables")) == 3

@@ -246,7 +246,9 @@ class VariableScope:
             constraint=self._constraint if constraint is None else constraint,
         )
         graph = get_default_graph()
-        make = graph._variable_outside if graph.building_function else functools.partial(_true_getter, store=var_store)
+        make = functools.partial(_true_getter, store=var_store)
+        if graph.building_function:
+            make = getattr(graph, "_variable_outside", None) or functools.partial(_lifted, make)
         with name_scope(None):
             if custom_getter is None:
                 return make(**arguments)
@@ -254,6 +256,12 @@ class VariableScope:
                 return custom_getter(getter=make, **arguments)
             arguments.pop("name")
             return custom_getter(make, full_name, **arguments)
+
+
+def _lifted(make: Callable[..., Any], **kwargs: Any) -> Any:
+    """A variable outside of a graph that a program says to be a function's."""
+    with init_scope():
+        return make(**kwargs)
 
 
 def _takes_names(custom_getter: Callable[..., Any]) -> bool:

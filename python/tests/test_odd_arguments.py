@@ -256,10 +256,6 @@ def test_rows_are_changed_before_they_are_given(session):
     assert session.run(embedding_lookup_and_transform(rows, 1)).tolist() == [6, 8]
 
 
-def test_bins_are_int32_as_in_1_15():
-    assert tf.histogram_fixed_width_bins([1.0], [0.0, 5.0], dtype=tf.int64).dtype == tf.int32
-
-
 def test_a_signature_tells_references():
     assert tf.saved_model.utils.build_tensor_info(tf.Variable(1, name="x")).dtype == tf.int32.as_datatype_enum + 100
     assert tf.saved_model.utils.build_tensor_info(tf.get_variable("y", [], tf.int32, use_resource=True)).dtype == tf.int32.as_datatype_enum

@@ -172,7 +172,7 @@ def bessel_i1(x: Any, name: Optional[str] = None) -> Tensor:
 
 
 def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:
-    """The number of the part of a range that each value lies in, of int32 whatever dtype says; what is outside counts in the first and the last."""
+    """The number of the part of a range that each value lies in; what is outside counts in the first and the last."""
     with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
         values = convert_to_tensor(values, name="values")
         shape = array_ops.shape(values)
@@ -182,7 +182,7 @@ def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: int = 100, 
         scaled = math_ops.truediv(values - value_range[0], value_range[1] - value_range[0], name="scaled_values")
         indices = gen_ops.floor(math_ops.cast(bins, scaled.dtype) * scaled, name="indices")
         clipped = gen_ops.maximum(gen_ops.minimum(indices, math_ops.cast(bins - 1, indices.dtype)), array_ops.zeros_like(indices))
-        return array_ops.reshape(math_ops.cast(clipped, dtypes.int32), shape)
+        return array_ops.reshape(math_ops.cast(clipped, dtype), shape)
 
 
 def histogram_fixed_width(values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: Optional[str] = None) -> Tensor:

@@ -119,6 +119,22 @@ def test_what_has_no_shared_name_is_of_one_session():
     assert _made_by_sessions(target, lambda: table(checkpoint=False)) == [1, 1]
 
 
+def test_an_iterator_that_sessions_share_outlives_them():
+    target = tf.train.Server.create_local_server().target
+    with tf.Graph().as_default():
+        doubled = tf.data.Dataset.range(5).repeat().map(lambda x: x * 2).prefetch(2).map(lambda x: x + 1, 2)
+        iterator = doubled.make_initializable_iterator(shared_name="shared")
+        following = iterator.get_next()
+        with tf.Session(target) as first:
+            first.run(iterator.initializer)
+            assert first.run(following) == 1
+        with tf.Session(target) as second:
+            assert [second.run(following) for _ in range(6)] == [3, 5, 7, 9, 1, 3]
+        tf.Session.reset(target)
+        with tf.Session(target) as third, pytest.raises(tf.errors.FailedPreconditionError):
+            third.run(following)
+
+
 def test_handles_that_were_away_find_what_a_session_owns():
     target = tf.train.Server.create_local_server().target
     with tf.Graph().as_default(), tf.Session(target) as session:

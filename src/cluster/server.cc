@@ -135,6 +135,7 @@ Status Server::Build(const wire::ServerDef& def, const ServerParts& parts) {
   if (parts.is_insecure_remote) reminder_period_ = parts.reminder_period;
   tasks_ = std::make_unique<TaskDirectory>(cluster, own, parts.channels, parts.all_by_messages);
   worker_ = std::make_unique<Worker>(std::move(devices), parts.master.kernels, tasks_.get(), env_->Random64());
+  worker_->OutliveSessions();
   tasks_->SetOwn(worker_.get());
   MasterOptions options = parts.master;
   options.host = &worker_->host();

@@ -20,6 +20,8 @@ class Worker final : public WorkerInterface {
   ~Worker() override;
 
   const std::string& task() const override { return env_.task; }
+  // Its containers serve sessions one after the other. Before the first is made.
+  void OutliveSessions() { env_.outlives_sessions = true; }
   Device& host() { return *env_.devices.front(); }
 
   void CreateSession(const CallOptions& call, CreateWorkerSessionRequest request,

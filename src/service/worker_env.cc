@@ -5,6 +5,7 @@
 
 #include "base/pool_env.h"
 #include "kernel/device_memory.h"
+#include "service/step_functions.h"
 
 namespace millrace {
 
@@ -21,8 +22,22 @@ WorkerEnv::WorkerEnv(std::vector<std::unique_ptr<Device>> all, const KernelRegis
           std::any_of(devices.begin(), devices.end(), [](const auto& d) { return SpaceOf(*d) != nullptr; })) {}
 
 WorkerEnv::~WorkerEnv() {
+  std::vector<std::weak_ptr<SessionCalls>> open;
+  {
+    absl::MutexLock lock(&mu_);
+    open.swap(open_);
+  }
+  for (const auto& weak : open) {
+    if (const std::shared_ptr<SessionCalls> calls = weak.lock()) calls->gate.Close();
+  }
   absl::MutexLock lock(&mu_);
   EnvOf(pool()).Await(mu_, absl::Condition(+[](int64_t* holds) { return *holds == 0; }, &holds_));
+}
+
+void WorkerEnv::KeepOpen(const std::shared_ptr<SessionCalls>& calls) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(open_, [](const auto& weak) { return weak.expired(); });
+  open_.push_back(calls);
 }
 
 WorkerEnv::Hold::Hold(WorkerEnv& env) : env_(env) {

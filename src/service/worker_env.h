@@ -13,6 +13,7 @@
 namespace millrace {
 
 class Collectives;
+struct SessionCalls;
 
 // Constant but for the count of who uses it.
 class WorkerEnv {
@@ -23,6 +24,9 @@ class WorkerEnv {
   ~WorkerEnv();  // waits until nobody holds it
   WorkerEnv(const WorkerEnv&) = delete;
   WorkerEnv& operator=(const WorkerEnv&) = delete;
+
+  // Functions of a session that has ended go on being called by what is in containers, until the devices go.
+  void KeepOpen(const std::shared_ptr<SessionCalls>& calls);
 
   ThreadPool& pool() const { return devices.front()->thread_pool(); }
   Device* FindDevice(absl::string_view name) const;  // null: there is none
@@ -35,6 +39,7 @@ class WorkerEnv {
   const bool has_own_memory;                   // some device has memory of its own
   std::shared_ptr<Collectives> collectives;    // set by the worker, before anybody asks
   std::shared_ptr<WorkerDirectory> own_peers;  // `peers`, where they are those of one session
+  bool outlives_sessions = false;              // a server's; set before anybody asks
 
   // Who must be gone before the devices.
   class Hold {
@@ -51,6 +56,7 @@ class WorkerEnv {
  private:
   absl::Mutex mu_;
   int64_t holds_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<std::weak_ptr<SessionCalls>> open_ ABSL_GUARDED_BY(mu_);
 };
 
 // "/job:x/replica:0/task:1" of a device's full name.

@@ -44,9 +44,16 @@ WorkerSession::WorkerSession(WorkerEnv& env, uint64_t id, std::unique_ptr<Worker
       env_(ground_->own ? *ground_->own : env),
       id_(id),
       calls_(std::make_shared<SessionCalls>(EnvOf(env.pool()), id, std::move(settings))),
+      functions_stay_(!ground_->own && env.outlives_sessions),
       inline_steps_(std::make_shared<InlineSteps>(EnvOf(env.pool()))) {}
 
-WorkerSession::~WorkerSession() { calls_->gate.CloseWithoutWait(ground_); }
+WorkerSession::~WorkerSession() {
+  if (functions_stay_) {
+    env_.KeepOpen(calls_);
+  } else {
+    calls_->gate.CloseWithoutWait(ground_);
+  }
+}
 
 void WorkerSession::BeginEpoch(int64_t epoch) {
   int64_t present = epoch_.load();
@@ -77,7 +84,7 @@ bool WorkerSession::Uses(absl::Span<const std::string> containers) const {
 void WorkerSession::Close(const Status& why) {
   for (const auto& [id, step] : steps_.Close(why)) step->Abort(why);
   inline_steps_->Close(why, steps_, shared_from_this());
-  calls_->gate.session().Cancel(why);
+  if (!functions_stay_) calls_->gate.session().Cancel(why);
   std::map<int64_t, RegisteredPartition> doomed;  // freed outside of the lock
   absl::MutexLock lock(&mu_);
   doomed.swap(partitions_);

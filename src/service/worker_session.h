@@ -52,8 +52,8 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   // Nothing was heard of its master for longer than it may; stays so.
   bool IsLost() const;
 
-  // Stops steps and calls of functions, and refuses later ones with `why`. Steps may still be ending when it returns
-  // (see StepTable::WhenIdle).
+  // Stops steps and calls of functions, and refuses later ones with `why`; but what is in the containers of a server
+  // goes on calling functions. Steps may still be ending when it returns (see StepTable::WhenIdle).
   void Close(const Status& why);
 
   // Adds where the streams of random ops are.
@@ -76,6 +76,7 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   WorkerEnv& env_;
   const uint64_t id_;
   const std::shared_ptr<SessionCalls> calls_;
+  const bool functions_stay_;
   const std::shared_ptr<InlineSteps> inline_steps_;
   StepTable steps_;
   PushedValues pushed_;

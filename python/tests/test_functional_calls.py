@@ -78,3 +78,19 @@ def test_calls():
     with tf.Session() as session:
         session.run(v.initializer)
         assert session.run(after) == 2 and session.run(v) == 2
+
+
+def test_remote_calls_whose_target_a_step_says():
+    following = function.Defun(tf.string)(lambda h: tf.data.Iterator.from_string_handle(h, tf.int64, []).get_next())
+    with tf.device("/cpu:1"):
+        handle = tf.data.Dataset.range(3).make_one_shot_iterator().string_handle()
+    target = tf.placeholder(tf.string, [])
+    with tf.device("/cpu:0"):
+        value = functional_ops.remote_call(target=target, args=[handle], Tout=[tf.int64], f=following)
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        assert session.run(value, {target: "/job:localhost/replica:0/task:0/device:CPU:1"}) == [0]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="iterator on device .*CPU:0 from handle defined on device .*CPU:1"):
+            session.run(value, {target: "/cpu:0"})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="target '/gpu:0' of a remote call names none of the devices /job:localhost"):
+            session.run(value, {target: "/gpu:0"})
+        assert session.run(value, {target: "/cpu:1"}) == [1]

@@ -161,12 +161,29 @@ class Expander {
   Status Remote() {
     MR_ASSIGN_OR_RETURN(const FuncAttr f, call_->Attr<FuncAttr>("f"));
     const Tensor* target = graph_->ConstantValue(call_->input(0));
-    if (target == nullptr) return Unimplemented("its target ", call_->input(0).ToString(), " is not a constant");
+    if (target == nullptr) return RemoteByName(f);
     if (target->dtype() != DType::kString || target->num_elements() != 1) {
       return InvalidArgument(
           "its target is ", DTypeName(target->dtype()), target->shape().ToString(), ", not one string");
     }
     return Plain(f, {call_->inputs().begin() + 1, call_->inputs().end()}, target->data<TString>()->str());
+  }
+
+  // A body for each device that the target may turn out to be, of which one runs.
+  Status RemoteByName(const FuncAttr& f) {
+    if (options_.devices.empty()) {
+      return Unimplemented("its target ", call_->input(0).ToString(), " is not a constant");
+    }
+    std::vector<Branch> branches;
+    for (const std::string& device : options_.devices) {
+      branches.push_back({f, "f", absl::StrCat("/on_device_", branches.size()), device});
+    }
+    Node* index = b_.OpNode("_DeviceIndex", {call_->input(0)}, {{"devices", options_.devices}});
+    MR_RETURN_IF_ERROR(b_.status());
+    const auto at_least = [&](int i) {
+      return b_.Op("GreaterEqual", {index->output(0), once_.Scalar(static_cast<int32_t>(i))});
+    };
+    return Choose(branches, at_least(0), at_least);
   }
 
   // TensorFlow's idea of truth: a scalar other than 0 or "", a tensor with elements.
@@ -177,7 +194,9 @@ class Expander {
   Status If() {
     MR_ASSIGN_OR_RETURN(const FuncAttr then_branch, call_->Attr<FuncAttr>("then_branch"));
     MR_ASSIGN_OR_RETURN(const FuncAttr else_branch, call_->Attr<FuncAttr>("else_branch"));
-    const std::vector<Branch> branches = {{else_branch, "else_branch", "/else"}, {then_branch, "then_branch", "/then"}};
+    const std::string& device = call_->device();
+    const std::vector<Branch> branches = {
+        {else_branch, "else_branch", "/else", device}, {then_branch, "then_branch", "/then", device}};
     const Output condition = ToBool(call_->input(0));
     MR_RETURN_IF_ERROR(b_.status());
     return Choose(branches, condition, [condition](int) { return condition; });
@@ -187,7 +206,7 @@ class Expander {
     MR_ASSIGN_OR_RETURN(const std::vector<FuncAttr> functions, call_->Attr<std::vector<FuncAttr>>("branches"));
     std::vector<Branch> branches;
     for (size_t i = 0; i < functions.size(); ++i) {
-      branches.push_back({functions[i], "branches", absl::StrCat("/branch_", i)});
+      branches.push_back({functions[i], "branches", absl::StrCat("/branch_", i), call_->device()});
     }
     const Output given = call_->input(0), last = once_.Scalar(static_cast<int32_t>(functions.size() - 1));
     // An index below 0 means the last branch, as one above does.
@@ -202,6 +221,7 @@ class Expander {
     FuncAttr function;
     const char* role;
     std::string scope;
+    std::string device;
   };
 
   // One of `branches` runs: the last for which at_least(its number) is true. `any` is any bool.
@@ -253,7 +273,7 @@ class Expander {
   StatusOr<Chosen> RunBranch(const Branch& branch, const std::vector<Output>& args, Output pivot) {
     MR_ASSIGN_OR_RETURN(
         Body body,
-        Instantiate(branch.function, branch.role, branch.scope, args, {pivot.node}, OutputTypes(), call_->device()));
+        Instantiate(branch.function, branch.role, branch.scope, args, {pivot.node}, OutputTypes(), branch.device));
     const Output over = body.effects.empty() ? pivot : b_.WithControl(body.effects).Identity(pivot);
     MR_RETURN_IF_ERROR(b_.status());
     return Chosen{std::move(body.outputs), over};

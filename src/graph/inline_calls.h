@@ -24,6 +24,7 @@ struct ExpandOptions {
   Differentiate differentiate;                      // for SymbolicGradient; none: Unimplemented
   std::function<Status()> keep_going;               // asked now and then; an error ends the work
   const HashSet<std::string>* recursive = nullptr;  // RecursiveFunctions, found anew where null
+  std::vector<std::string> devices;                 // that targets of remote calls may name when they run
 };
 
 bool IsCall(const Graph& graph, const Node& n);
@@ -36,7 +37,7 @@ std::vector<const FuncAttr*> FunctionsOf(const Node& call);
 // into the conditional or loop that the call is in. On error nodes may have been added.
 //
 // Errors name the call: InvalidArgument (a function with the wrong signature, a broken body), NotFound (no such
-// function), Unimplemented (a remote call whose target is not constant).
+// function), Unimplemented (a remote call whose target is not constant where no devices are given).
 StatusOr<Expansion> ExpandCall(Node* call, const std::string& prefix, bool wait_for_inputs,
                                const ExpandOptions& options, Graph* graph);
 

@@ -249,6 +249,21 @@ TEST_F(FormsTest, RemoteCallNamesTheDevice) {
   EXPECT_EQ(graph_.Find("call/a")->device(), "/device:CPU:3");
 }
 
+TEST_F(FormsTest, RemoteCallOfANameThatIsNotKnownYetHasABodyForEachDevice) {
+  Node* call = b_.WithName("call").OpNode(
+      "RemoteCall", {TestInput(b_, "t", DType::kString, PartialShape::Scalar()), std::vector<Output>{x_}},
+      {{"Tout", Types({DType::kFloat})}, {"f", F("Double")}});
+  b_.WithName("y").Identity(call->output(0));
+  EXPECT_TRUE(absl::StrContains(Error(), "its target t:0 is not a constant"));
+  ExpandOptions options;
+  options.devices = {"/device:CPU:0", "/device:CPU:1"};
+  const Status s = InlineCalls(graph_, &graph_, options);
+  ASSERT_TRUE(s.ok()) << s;
+  EXPECT_EQ(graph_.Find("call/on_device_0/a")->device(), "/device:CPU:0");
+  EXPECT_EQ(graph_.Find("call/on_device_1/a")->device(), "/device:CPU:1");
+  EXPECT_EQ(Count("Merge"), 1);
+}
+
 TEST_F(FormsTest, RefusesWhatDoesNotFit) {
   MakeIf("Double", "TwoResults", p_);
   EXPECT_TRUE(absl::StrContains(Error(), "function 'TwoResults' (else_branch) returns 2 values, wanted 1"));

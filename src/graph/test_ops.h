@@ -84,6 +84,7 @@ inline const OpRegistry& TestOps() {
     r->Add("Old(x:f32) -> (y:f32) | D9->New");
     r->Add("Effect(x:f32) -> () | S");
     r->Add("ToBool(input:T) -> (output:bool) | T:type");
+    r->Add("_DeviceIndex(target:str) -> (index:i32) | devices:list(string)");
     r->Add("Greater(x:T, y:T) -> (z:bool) | T in REAL").Shape(BroadcastShape);
     r->Add("GreaterEqual(x:T, y:T) -> (z:bool) | T in REAL").Shape(BroadcastShape);
     r->Add("SelectV2(condition:bool, t:T, e:T) -> (output:T) | T:type");

@@ -9,6 +9,19 @@
 #include "service/call_in_flight.h"
 
 namespace millrace {
+namespace {
+
+std::vector<std::string> HostDevicesOf(const WorkerView& view) {
+  std::vector<std::string> names;
+  for (const WorkerView::Of& w : view.workers) {
+    for (const DeviceInfo& d : w.devices) {
+      if (!d.own_memory) names.push_back(d.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
 
 // A signature that is compiled. Guarded by mu_ but for what is constant.
 struct Coordinator::Compilation {
@@ -143,6 +156,7 @@ StatusOr<std::vector<Partition>> Coordinator::CompileAside(const RunSignature& s
   PruneOptions prune;
   prune.calls.keep_going = KeepGoing(options_.default_timeout);
   prune.calls.differentiate = options_.calls.differentiate;
+  prune.calls.devices = HostDevicesOf(*view);
   const auto lend = [&](absl::FunctionRef<Status(const Graph&)> use) {
     return LendGraphTo(use, prune.calls.keep_going);
   };
@@ -270,6 +284,7 @@ Status Coordinator::CompileAndRegister(const std::shared_ptr<Compilation>& mine,
   prune.client_device = view->workers.front().devices.front().name;
   prune.client_incarnation = view->workers.front().devices.front().incarnation;
   prune.calls.differentiate = options_.calls.differentiate;
+  prune.calls.devices = HostDevicesOf(*view);
   prune.calls.keep_going = [&]() -> Status {
     MR_RETURN_IF_ERROR(mine->cancellation.reason());
     return keep_going();

@@ -19,7 +19,7 @@ __all__ = ["map_fn", "foldl", "foldr", "scan"]
 
 
 def remote_call(target: Any, args: Any, Tout: Any, f: Any, name: Optional[str] = None) -> Any:
-    """What a function (a Defun, or its name) returns for `args`, computed on the device `target`, a constant."""
+    """What a function (a Defun, or its name) returns for `args`, computed on the device `target`."""
     if not isinstance(f, str):
         f.add_to_graph(get_default_graph())
         f = f.name

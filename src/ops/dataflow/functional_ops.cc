@@ -169,7 +169,9 @@ void RegisterFunctionalOps(OpRegistry& r) {
           ForShape);
   AddCall(
       r, "RemoteCall(target:str, args:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func | S",
-      "What `f` returns for `args`, computed on the device `target`, which must be a constant.", RemoteShape);
+      "What `f` returns for `args`, computed on the device `target`. Where it is no constant, the devices of host "
+      "memory are tried for its name when it runs.",
+      RemoteShape);
   AddCall(r, "SymbolicGradient(input:[Tin]) -> (output:[Tout]) | Tin:list(type)>=1; Tout:list(type)>=1; f:func",
           "The gradients of the function `f` by its arguments. `input` holds the arguments, then the gradients of what "
           "`f` returns; zeros where nothing flows.",

@@ -79,6 +79,13 @@ void RegisterRuntimeOps(OpRegistry& r) {
       .Shape(EachLikeItsInput)
       .NoGradient(kTransfer)
       .NoExample("graphs of clients do not have it");
+  r.Add("_DeviceIndex(target:str) -> (index:i32) | devices:list(string)")
+      .Doc(
+          "Which of `devices` the name `target` means, of several the one in the node's own task. InvalidArgument when "
+          "it means none.")
+      .Shape(ScalarShape)
+      .NotDifferentiable("its result is an index")
+      .NoExample("graphs of clients do not have it");
   r.Add("_Loop(args:[Tin]) -> (results:[Tout]) | Tin:list(type)>=0; Tout:list(type)>=0 | S")
       .Doc(
           "A while loop that runs as a straight line: first values of its variables and what does not change go in, "

@@ -2,6 +2,7 @@
 // Kernels of what the runtime itself puts into graphs: Send and Recv, and copies between memories.
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "kernel/edge_key.h"
 #include "kernels/cpu/any_device.h"
 #include "kernels/cpu/kernel_list.h"
@@ -120,6 +121,44 @@ class RelistKernel final : public Kernel {
   bool IsExpensive() const override { return false; }
 };
 
+class DeviceIndexKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(names_, init.Attr<std::vector<std::string>>("devices"));
+    for (const std::string& name : names_) {
+      MR_ASSIGN_OR_RETURN(DeviceName parsed, DeviceName::Parse(name));
+      devices_.push_back(std::move(parsed));
+    }
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    if (ctx.input(0).num_elements() != 1) {
+      return InvalidArgument("the target of a remote call is ", ctx.input(0).shape().ToString(), ", not one string");
+    }
+    const std::string target = ctx.input(0).data<TString>()->str();
+    MR_ASSIGN_OR_RETURN(const DeviceName wanted, DeviceName::Parse(target));
+    const DeviceName& here = ctx.device().parsed_name();
+    const auto find = [&](const DeviceName& within) {
+      return std::find_if(devices_.begin(), devices_.end(), [&](const DeviceName& d) {
+        return wanted.Matches(d) && within.Matches(d);
+      });
+    };
+    auto found = find({.job = here.job, .replica = here.replica, .task = here.task});
+    if (found == devices_.end()) found = find({});
+    if (found == devices_.end()) {
+      return InvalidArgument(
+          "the target '", target, "' of a remote call names none of the devices ", absl::StrJoin(names_, ", "));
+    }
+    ctx.set_output(0, Tensor::Scalar(static_cast<int32_t>(found - devices_.begin())));
+    return absl::OkStatus();
+  }
+  bool IsExpensive() const override { return false; }
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<DeviceName> devices_;
+};
+
 }  // namespace
 
 void AddTransferKernels(AnyDeviceKernels& r) {
@@ -131,6 +170,7 @@ void AddTransferKernels(AnyDeviceKernels& r) {
 }
 
 void RegisterRuntimeKernels(KernelRegistry& registry) {
+  registry.Add<DeviceIndexKernel>({.op = "_DeviceIndex"});
   registry.Add<RelistKernel>({.op = "_ListToArray"});
   registry.Add<RelistKernel>({.op = "_ArrayToList"});
 }

@@ -65,6 +65,26 @@ def test_slots_are_listed_in_tensorflows_order(optimizer, slots):
     assert [v.op.name for v in tf.global_variables()][2:] == (slots or ["b/RMSProp", "b/RMSProp_1", "a/RMSProp", "a/RMSProp_1"])
 
 
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize(
+    "optimizer, after",  # of 1.15.5
+    [
+        (tf.train.GradientDescentOptimizer(0.1), [0.8, 1.6]),
+        (tf.train.AdagradOptimizer(0.1), [0.90122706, 1.900311]),
+        (tf.train.AdamOptimizer(0.1), [0.90000004, 1.9]),
+        (tf.train.RMSPropOptimizer(0.1), [0.8245884, 1.7470179]),
+    ],
+)
+def test_slots_of_variables_whose_shape_the_first_value_says(use_resource, optimizer, after):
+    first = tf.placeholder(tf.float32)
+    v = tf.Variable(first, validate_shape=False, use_resource=use_resource)
+    step = optimizer.minimize(v * v)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer(), {first: [1.0, 2.0]})
+        session.run(step)
+        np.testing.assert_allclose(session.run(v), after, rtol=1e-6)
+
+
 def test_gradients_can_be_clipped_and_are_sparse_for_lookups():
     table = tf.Variable(tf.ones([5, 2]))
     loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 1, 3]))

@@ -255,11 +255,8 @@ class Updater {
 
   Status AddSlots(const Target& target, std::vector<Output>* slots) {
     const Output variable = target.ref;
-    if (!target.shape.IsFullyDefined()) {
-      return InvalidArgument(
-          "variable ", variable.ToString(), " has shape ", target.shape.ToString(), "; slots need a known one");
-    }
     const DType t = target.dtype;
+    const bool shape_is_known = target.shape.IsFullyDefined();
     for (const auto& [name, initial] : def_.slots) {
       Output* kept = request_.state ? &(*request_.state)[absl::StrCat(variable.node->name(), "/", name)] : nullptr;
       if (kept && *kept) {
@@ -272,16 +269,38 @@ class Updater {
       const GraphBuilder above = request_.slot_scope.empty() ? slots_ : slots_.ScopeExact(request_.slot_scope);
       const GraphBuilder at = above.ScopeExact(variable.node->name()).ColocateWith(variable.node);
       const GraphBuilder initializer = at.ScopeExact(SlotName(name)).ScopeExact("Initializer");
-      const Output dims = initializer.Const(Tensor::Vector<int64_t>(target.shape.dims()));
+      Output dims;
+      if (shape_is_known) {
+        dims = initializer.Const(Tensor::Vector<int64_t>(target.shape.dims()));
+      } else {
+        MR_ASSIGN_OR_RETURN(dims, ShapeWhenInitialized(initializer, target));
+      }
       const double first = given == request_.slot_values.end() ? initial : given->second;
       const Output value = initializer.Op("Fill", {dims, initializer.ScalarOf(t, first)});
       MR_ASSIGN_OR_RETURN(
-          const ClientVariable v,
-          target.is_resource ? AddResourceVariable(at, SlotName(name), value) : AddVariable(at, SlotName(name), value));
+          const ClientVariable v, target.is_resource ? AddResourceVariable(at, SlotName(name), value, shape_is_known)
+                                                     : AddVariable(at, SlotName(name), value, shape_is_known));
       slots->push_back(v.ref);
       if (kept) *kept = v.ref;
     }
     return absl::OkStatus();
+  }
+
+  // Of the value that the variable has, or else of the one that it will start from.
+  static StatusOr<Output> ShapeWhenInitialized(const GraphBuilder& b, const Target& target) {
+    const Node* assign = b.graph().Find(absl::StrCat(target.ref.node->name(), "/Assign"));
+    if (assign == nullptr || assign->num_inputs() < 2) {
+      return InvalidArgument("variable ", target.ref.ToString(), " has shape ", target.shape.ToString(),
+                             ", and no assignment of a first value that would say which; slots need one");
+    }
+    const Output is_there = b.Op(target.is_resource ? "VarIsInitializedOp" : "IsVariableInitialized", {target.ref});
+    Node* fork = b.OpNode("Switch", {is_there, is_there});
+    Node* first = b.OpNode("Switch", {assign->input(1), is_there});
+    MR_RETURN_IF_ERROR(b.status());
+    const GraphBuilder then = b.WithControl({b.Identity(fork->output(1)).node});
+    const Output value = target.is_resource ? then.Op("ReadVariableOp", {target.ref}, {{"dtype", target.dtype}})
+                                            : then.Identity(target.ref);
+    return b.Op("Merge", {std::vector<Output>{b.Shape(first->output(0)), then.Shape(value)}});
   }
 
   // "Adam_1" of an optimizer that is called "Second" is "Second_1".

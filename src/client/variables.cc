@@ -5,10 +5,10 @@ namespace millrace {
 
 namespace {
 
-Status CheckInitial(const GraphBuilder& b, absl::string_view name, Output initial) {
+Status CheckInitial(const GraphBuilder& b, absl::string_view name, Output initial, bool validate_shape) {
   MR_RETURN_IF_ERROR(b.status());
   if (!initial) return InvalidArgument("variable '", name, "' has no initial value");
-  if (initial.shape().IsFullyDefined()) return absl::OkStatus();
+  if (!validate_shape || initial.shape().IsFullyDefined()) return absl::OkStatus();
   return InvalidArgument("variable '", name, "': the shape of its initial value is ", initial.shape().ToString(),
                          ", it must be fully known");
 }
@@ -22,20 +22,22 @@ GraphBuilder Inside(const GraphBuilder& b, Node* variable) {
 
 }  // namespace
 
-StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view name, Output initial) {
-  MR_RETURN_IF_ERROR(CheckInitial(b, name, initial));
+StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view name, Output initial,
+                                     bool validate_shape) {
+  MR_RETURN_IF_ERROR(CheckInitial(b, name, initial, validate_shape));
   ClientVariable v;
   v.ref = b.WithName(name).Op("VariableV2", {}, {{"dtype", BaseType(initial.dtype())}, {"shape", initial.shape()}});
   MR_RETURN_IF_ERROR(b.status());
   const GraphBuilder inside = Inside(b, v.ref.node);
-  v.assign = inside.WithName("Assign").OpNode("Assign", {v.ref, initial});
+  v.assign = inside.WithName("Assign").OpNode("Assign", {v.ref, initial}, {{"validate_shape", validate_shape}});
   v.read = inside.WithName("read").Op("Identity", {v.ref});
   MR_RETURN_IF_ERROR(b.status());
   return v;
 }
 
-StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string_view name, Output initial) {
-  MR_RETURN_IF_ERROR(CheckInitial(b, name, initial));
+StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string_view name, Output initial,
+                                             bool validate_shape) {
+  MR_RETURN_IF_ERROR(CheckInitial(b, name, initial, validate_shape));
   const DType dtype = BaseType(initial.dtype());
   ClientVariable v;
   v.ref = b.WithName(name).Op("VarHandleOp", {}, {{"dtype", dtype}, {"shape", initial.shape()}});

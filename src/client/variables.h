@@ -13,10 +13,12 @@ struct ClientVariable {
   Node* assign = nullptr;
 };
 
-// InvalidArgument when the shape of `initial` is not fully known.
-StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view name, Output initial);
+// InvalidArgument when validate_shape is set and the shape of `initial` is not fully known.
+StatusOr<ClientVariable> AddVariable(const GraphBuilder& b, absl::string_view name, Output initial,
+                                     bool validate_shape = true);
 // The same as a resource variable: `ref` is its handle (w, w/Assign, w/Read/ReadVariableOp).
-StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string_view name, Output initial);
+StatusOr<ClientVariable> AddResourceVariable(const GraphBuilder& b, absl::string_view name, Output initial,
+                                             bool validate_shape = true);
 
 // A variable with this attribute set is its client's alone, such as the counts of a metric: VariablesOf passes it over,
 // and with it savers and initializers of all variables.

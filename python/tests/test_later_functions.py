@@ -7,6 +7,7 @@ import pytest
 import millrace as tf
 from millrace import names
 from millrace.framework import missing, not_provided
+from millrace.ops import gen_ops
 
 
 @pytest.fixture
@@ -203,6 +204,25 @@ def test_data_experimental(sess, tmp_path):
             )
     made = x.make_batched_features_dataset(str(tmp_path / "r"), 2, features, num_epochs=1, shuffle=False)
     assert [e["n"].tolist() for e in elements(made)] == [[0, 1], [2]]
+
+
+def test_sums_and_zeros_of_optionals(sess):
+    def value(optional):
+        return gen_ops.optional_get_value(optional, [tf.float32, tf.int32], [[2], []])
+
+    one = gen_ops.optional_from_value([tf.constant([1.0, 2.0]), tf.constant(3)])
+    none = gen_ops.optional_none()
+    total, zero, same = sess.run([value(tf.add_n([one, one])), value(tf.zeros_like(one)), value(one)])
+    assert [v.tolist() for v in (*total, *zero, *same)] == [[2, 4], 6, [0, 0], 0, [1, 2], 3]
+    assert sess.run([gen_ops.optional_has_value(o) for o in (tf.add_n([none, none]), tf.zeros_like(none))]) == [False, False]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="one has a value and the other doesn't"):
+        sess.run(gen_ops.optional_has_value(tf.add_n([one, none])))
+
+
+def test_lists_that_are_concatenated_have_elements_alike():
+    one, other = (gen_ops.tensor_list_from_tensor(tf.zeros([2, n]), tf.constant([n])) for n in (3, 4))
+    with pytest.raises(ValueError, match=r"elements of input_a and input_b: shapes must be equal, but are \[3\] and \[4\]"):
+        gen_ops.tensor_list_concat_lists(one, other, tf.float32)
 
 
 def test_dir_leaves_out_what_only_says_what_to_use():

@@ -52,6 +52,18 @@ def test_lookup_before_the_tables_are_filled():
         session.run(ids)
 
 
+def test_tables_made_in_branches_and_loops(vocabulary):
+    def number(word):
+        return lookup.index_table_from_file(vocabulary, num_oov_buckets=1).lookup(word)
+
+    def tenfold(x):
+        return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], [10, 20]), -1).lookup(x)
+
+    each = tf.map_fn(number, tf.constant(["palmer", "x"]), dtype=tf.int64)
+    chosen = tf.cond(tf.placeholder_with_default(True, []), lambda: tenfold(tf.constant(2)), lambda: 0)
+    assert [v.tolist() for v in run(each, tf.map_fn(tenfold, tf.constant([1, 3])), chosen)] == [[2, 3], [10, -1], 20]
+
+
 def test_numbers_of_a_files_lines(vocabulary):
     ids = lookup.index_table_from_file(vocabulary_file=vocabulary).lookup(tf.constant(["palmer", "king", "emerson"]))
     words = lookup.index_to_string_table_from_file(vocabulary, default_value="?").lookup(tf.constant([1, 7], tf.int64))

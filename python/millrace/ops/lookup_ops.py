@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -14,7 +15,7 @@ from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
-from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, get_collection, name_scope
+from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, get_collection, get_default_graph, init_scope, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, string_ops
 
 HasherSpec = collections.namedtuple("HasherSpec", ["hasher", "key"])
@@ -96,6 +97,12 @@ def _like(keys: Any, values: Tensor) -> Any:
     return SparseTensor(keys.indices, values, keys.dense_shape) if isinstance(keys, SparseTensor) else values
 
 
+def _outside_control_flow() -> Any:
+    """Where tables that a branch or a loop makes are made and filled: once, by tables_initializer()."""
+    inside = get_default_graph()._get_control_flow_context() is not None
+    return init_scope() if inside else contextlib.nullcontext()
+
+
 class TableInitializerBase:
     """What fills a table."""
 
@@ -128,7 +135,7 @@ class KeyValueTensorInitializer(TableInitializerBase):
     """Fills a table with given keys and values."""
 
     def __init__(self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: Optional[str] = None) -> None:
-        with name_scope(name, "key_value_init", [keys, values]) as scope:
+        with _outside_control_flow(), name_scope(name, "key_value_init", [keys, values]) as scope:
             self._keys = convert_to_tensor(keys, key_dtype, name="keys")
             self._values = convert_to_tensor(values, value_dtype, name="values")
             self._name = scope
@@ -268,7 +275,7 @@ class HashTable(InitializableLookupTableBase):
     """A table that is filled once and then only read."""
 
     def __init__(self, initializer: TableInitializerBase, default_value: Any, shared_name: Optional[str] = None, name: Optional[str] = None) -> None:
-        with name_scope(name, "hash_table", [default_value]) as scope:
+        with _outside_control_flow(), name_scope(name, "hash_table", [default_value]) as scope:
             shared = shared_name or initializer._shared_name or ""
             table_ref = gen_ops.hash_table_v2(initializer.key_dtype, initializer.value_dtype, shared_name=shared, name=scope)
             super().__init__(table_ref, default_value, initializer)

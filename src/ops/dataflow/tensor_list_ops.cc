@@ -60,6 +60,12 @@ Status SameListShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status ConcatListsShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(SameListShape(c));
+  if (!c.handle(0) || !c.handle(1)) return absl::OkStatus();
+  return c.Merge(c.handle(0)->shape, c.handle(1)->shape, "elements of input_a and input_b").status();
+}
+
 Status PopBackShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(SameListShape(c));
   MR_ASSIGN_OR_RETURN(PartialShape item, ElementShape(c, 0, 1));
@@ -277,7 +283,7 @@ void AddListOps(OpRegistry& r) {
       .NoExample(kHandle);
   r.Add("TensorListConcatLists(input_a:var, input_b:var) -> (output:var) | element_dtype:type")
       .Doc("For each pair of lists, one with the elements of the first and then those of the second.")
-      .Shape(SameListShape)
+      .Shape(ConcatListsShape)
       .NotDifferentiable("the lists cannot be told apart in the result")
       .NoExample(kHandle);
   r.Add("TensorListPushBackBatch(input_handles:var, tensor:element_dtype) -> (output_handles:var) | element_dtype:type")

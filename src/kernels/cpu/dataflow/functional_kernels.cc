@@ -46,20 +46,6 @@ Status ToBool(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-// Immutable.
-class Optional final : public VariantValue {
- public:
-  explicit Optional(std::vector<Tensor> components, int depth) : components_(std::move(components)), depth_(depth) {}
-  std::string TypeName() const override { return "tensorflow::data::Optional"; }
-  std::string DebugString() const override { return absl::StrCat("Optional<", components_.size(), " components>"); }
-  const std::vector<Tensor>& components() const { return components_; }  // empty: no value
-  int depth() const { return depth_; }
-
- private:
-  const std::vector<Tensor> components_;
-  const int depth_;
-};
-
 // How deep optionals are nested in a value, also by way of lists, whose own depth is limited.
 int DepthOf(const Tensor& value) {
   if (value.dtype() != DType::kVariant) return 0;
@@ -77,13 +63,18 @@ int DepthOf(const Tensor& value) {
 
 }  // namespace
 
-Status OutputOptional(KernelContext& ctx, std::vector<Tensor> components) {
+StatusOr<Variant> MakeOptional(std::vector<Tensor> components) {
   constexpr int kMaxDepth = 64;
   int depth = 0;
   for (const Tensor& t : components) depth = std::max(depth, DepthOf(t));
   if (depth >= kMaxDepth) return InvalidArgument("optionals are nested more than ", kMaxDepth, " deep");
+  return Variant(RefPtr<VariantValue>(MakeRef<Optional>(std::move(components), depth + 1)));
+}
+
+Status OutputOptional(KernelContext& ctx, std::vector<Tensor> components) {
+  MR_ASSIGN_OR_RETURN(Variant optional, MakeOptional(std::move(components)));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape()));
-  *out->mutable_data<Variant>() = Variant(RefPtr<VariantValue>(MakeRef<Optional>(std::move(components), depth + 1)));
+  *out->mutable_data<Variant>() = std::move(optional);
   return absl::OkStatus();
 }
 

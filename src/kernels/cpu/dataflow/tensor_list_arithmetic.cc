@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: ZerosLike and AddN of variants, with which gradients of lists are started and summed.
+// CPU kernels: ZerosLike and AddN of variants, with which gradients of lists and of optionals are started and summed.
+#include "kernels/cpu/dataflow/optional.h"
 #include "kernels/cpu/dataflow/tensor_array.h"
 #include "kernels/cpu/dataflow/tensor_list.h"
 
@@ -58,6 +59,29 @@ Status AddList(TensorList* sum, const TensorList& b) {
   return absl::OkStatus();
 }
 
+StatusOr<Variant> ZerosLikeOptional(const Optional& o) {
+  std::vector<Tensor> zeros;
+  for (const Tensor& t : o.components()) {
+    MR_ASSIGN_OR_RETURN(Tensor zero, ZerosLikeTensor(t));
+    zeros.push_back(std::move(zero));
+  }
+  return MakeOptional(std::move(zeros));
+}
+
+// Component by component; both have a value, or none.
+StatusOr<Variant> AddOptionals(const Optional& a, const Optional& b) {
+  const size_t n = a.components().size();
+  if ((n == 0) != b.components().empty()) {
+    return InvalidArgument("Cannot add optionals because one has a value and the other doesn't.");
+  }
+  if (n != b.components().size()) {
+    return InvalidArgument("Trying to add optionals of ", n, " and ", b.components().size(), " components");
+  }
+  std::vector<Tensor> sums = a.components();
+  for (size_t i = 0; i < n; ++i) MR_RETURN_IF_ERROR(AddTensor(&sums[i], b.components()[i]));
+  return MakeOptional(std::move(sums));
+}
+
 Status ZerosLikeKernel(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor zeros, ZerosLikeTensor(ctx.input(0)));
   ctx.set_output(0, std::move(zeros));
@@ -88,6 +112,7 @@ Status AddNKernel(KernelContext& ctx) {
 
 StatusOr<Variant> ZerosLikeVariant(const Variant& v) {
   if (v.empty()) return Variant();
+  if (const auto* optional = v.As<Optional>()) return ZerosLikeOptional(*optional);
   const TensorList* list = ListIn(v);
   if (list == nullptr) return Unimplemented("zeros like a variant that holds ", v.get()->TypeName());
   auto zeros = MakeRef<TensorList>(list->dtype(), list->shape(), list->max_size());
@@ -103,6 +128,8 @@ StatusOr<Variant> ZerosLikeVariant(const Variant& v) {
 StatusOr<Variant> AddVariants(const Variant& a, const Variant& b) {
   if (a.empty()) return b;
   if (b.empty()) return a;
+  if (const auto *x = a.As<Optional>(), *y = b.As<Optional>(); x != nullptr && y != nullptr)
+    return AddOptionals(*x, *y);
   const TensorList *first = ListIn(a), *second = ListIn(b);
   if (first == nullptr || second == nullptr) {
     return Unimplemented("the sum of variants that hold ", a.get()->TypeName(), " and ", b.get()->TypeName());

@@ -363,6 +363,11 @@ def test_long_differences_are_cut(capsys, tmp_path):
     status, out, _ = _run(capsys, "diff", few, many)
     assert status == 1 and len(out.splitlines()) < 35 and "... and 81 more: --all lists them" in out, out
     assert out.endswith("2 nodes are the same, 0 differ, 2 are only in the first, 101 only in the second\n"), out
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(tf.GraphDef.FromString((tmp_path / "few.pb").read_bytes()), name="")
+        told = graph.as_graph_def(add_shapes=True)
+    (tmp_path / "shapes.pb").write_bytes(told.SerializeToString())
+    assert _run(capsys, "diff", few, tmp_path / "shapes.pb")[0] == 0, "shapes that are written down are no difference"
     status, out, _ = _run(capsys, "diff", few, many, "--all")
     assert status == 1 and "more" not in out and all("c%d\n" % i in out for i in range(1, 100))
     assert len(_facts(capsys, "diff", few, many)["only_second"]) == 101
@@ -370,6 +375,8 @@ def test_long_differences_are_cut(capsys, tmp_path):
 
 def test_a_graph_without_a_signature_names_what_could_be_meant(capsys, tmp_path):
     path = _graph(str(tmp_path / "graph.pb"), 1)
+    status, _, err = _run(capsys, "run", path, "--fetch", "y1")
+    assert status == 2 and err == "millrace: x wants a value: --feed x=FILE.npy, dtype int32 and shape []\n"
     status, _, err = _run(capsys, "run", path)
     assert status == 2 and err.endswith("graph.pb has no signature 'serving_default': say with --fetch what to compute, such as y1, which no node reads\n")
 
@@ -379,6 +386,8 @@ def test_a_meta_graph_runs_with_its_checkpoint(capsys, model):
     step = ("--feed", "x=%s" % (model / "x.npy"), "--fetch", "y")
     assert _facts(capsys, "run", "%s.meta" % prefix, *step)["outputs"]["y"]["value"] == [[7.0, 8.0]] * 2
     assert _facts(capsys, "run", model / "graph.pb", *step, "--checkpoint", prefix)["outputs"]["y"]["value"] == [[7.0, 8.0]] * 2
+    status, _, err = _run(capsys, "run", "%s.meta" % prefix)
+    assert status == 2 and err.endswith("say with --fetch what to compute, such as y, which no node reads\n")
     assert _facts(capsys, "trace", model / "graph.pb", *step, "--checkpoint", prefix)["steps"]
     status, _, err = _run(capsys, "run", model / "graph.pb", *step)
     assert status == 2 and "has no values for its variables" in err and "--checkpoint PREFIX says where they are" in err

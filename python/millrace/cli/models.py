@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, List, Optional
 
 from millrace.cli import sources
@@ -34,6 +35,6 @@ def checkpoint_of(source: sources.Source, given: Optional[str]) -> Optional[str]
 
 
 def ends(graph: Any) -> List[str]:
-    """The nodes of a GraphDef that no other reads, without those that only do something."""
+    """The nodes of a GraphDef that no other reads, without those that only do something, and the savers'."""
     read = {i.lstrip("^").split(":")[0] for n in graph.node for i in n.input}
-    return [n.name for n in graph.node if n.name not in read and n.op not in _NO_ANSWERS]
+    return [n.name for n in graph.node if n.name not in read and n.op not in _NO_ANSWERS and not re.match(r"save(_\d+)?/", n.name)]

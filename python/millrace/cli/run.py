@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import time
 from typing import Any, Dict, List, NamedTuple, Tuple
@@ -139,6 +140,11 @@ def run_step(given: Any, session: Any, step: _Step) -> List[Any]:
     """One step of the model."""
     try:
         return list(session.run(list(step.fetches.values()), step.feeds))
+    except errors.InvalidArgumentError as error:
+        unfed = re.match(r"You must feed a value for placeholder tensor '([^']*)' with (.*)", error.message)
+        if unfed is None:
+            raise
+        raise ValueError("%s wants a value: --feed %s=FILE.npy, %s" % (unfed.group(1), unfed.group(1), unfed.group(2))) from None
     except errors.FailedPreconditionError as error:
         if "uninitialized value" not in error.message:
             raise

@@ -221,8 +221,34 @@ def test_sums_and_zeros_of_optionals(sess):
 
 def test_lists_that_are_concatenated_have_elements_alike():
     one, other = (gen_ops.tensor_list_from_tensor(tf.zeros([2, n]), tf.constant([n])) for n in (3, 4))
-    with pytest.raises(ValueError, match=r"elements of input_a and input_b: shapes must be equal, but are \[3\] and \[4\]"):
+    with pytest.raises(ValueError, match=r"Dimension 0 in both shapes must be equal, but are 3 and 4. Shapes are \[3\] and \[4\]"):
         gen_ops.tensor_list_concat_lists(one, other, tf.float32)
+
+
+def test_what_lists_say_of_elements_that_were_never_set(sess):
+    lists = names.find("python.ops.list_ops")
+
+    def joined(of_list, **more):
+        made = lists.tensor_list_reserve(of_list, 2, tf.float32)
+        return lists.tensor_list_concat(more.pop("after", lambda x: x)(made), tf.float32, **more)
+
+    def with_a_row(made):
+        return lists.tensor_list_set_item(made, 1, [[5.0, 6.0]])
+
+    assert [sess.run(joined(shape)).shape for shape in ([2, 3], [1, 2])] == [(4, 3), (2, 2)]
+    assert sess.run(joined(None, element_shape=(2, 3))).shape == (4, 3)
+    assert sess.run(joined(None, after=with_a_row)).tolist() == [[0, 0], [5, 6]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="uninitialized tensor at index 0 but leading_dims has only 0 elements"):
+        sess.run(joined([None, 3]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="only uninitialized tensors but element_shape_except_first_dim_ is not fully defined"):
+        sess.run(joined(None))
+    reserved = lists.tensor_list_reserve([None, 2], 1, tf.float32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"read an uninitialized tensor but element_shape is not fully defined: \[\?,2\]"):
+        sess.run(lists.tensor_list_get_item(reserved, 0, tf.float32))
+    with pytest.raises(ValueError, match=r"Dimension 1 in both shapes must be equal, but are 3 and 2"):
+        gen_ops.tensor_list_get_item(reserved, 0, [1, 3], tf.float32)
+    with pytest.raises(ValueError, match="Shapes must be equal rank, but are 2 and 1"):
+        lists.tensor_list_split([[1.0], [2.0]], [1], [1, 1])
 
 
 def test_dir_leaves_out_what_only_says_what_to_use():

@@ -17,12 +17,11 @@ StatusOr<PartialShape> ShapeInput(ShapeContext& c, int i) {
   return c.InputAsShape(i);
 }
 
-// What input `list` says about its elements, and what the node says at input i. The step finds contradictions.
+// What input `list` says about its elements, and what the node says at input i.
 StatusOr<PartialShape> ElementShape(ShapeContext& c, int list, int i) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, ShapeInput(c, i));
   if (!c.handle(list)) return shape;
-  auto both = shape.Merge(c.handle(list)->shape);
-  return both.ok() ? *std::move(both) : shape;
+  return c.Merge(shape, c.handle(list)->shape, "element_shape and the elements of the list");
 }
 
 StatusOr<PartialShape> Prepended(int64_t size, const PartialShape& element) {
@@ -50,7 +49,12 @@ Status ScatterShape(ShapeContext& c) {
 }
 Status SplitShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.WithRank(2, 1).status());
-  return FromTensorShape(c);
+  MR_RETURN_IF_ERROR(FromTensorShape(c));
+  if (!c.input(0).has_rank()) return absl::OkStatus();
+  std::vector<int64_t> part = c.input(0).dims();
+  part[0] = -1;
+  return c.Merge(PartialShape::Of(std::move(part)), c.output_handles()[0]->shape, "a part of tensor and element_shape")
+      .status();
 }
 
 // Output 0 is the list of input 0, changed.
@@ -68,8 +72,7 @@ Status ConcatListsShape(ShapeContext& c) {
 
 Status PopBackShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(SameListShape(c));
-  MR_ASSIGN_OR_RETURN(PartialShape item, ElementShape(c, 0, 1));
-  c.set_output(1, std::move(item));
+  c.set_output(1, ElementShape(c, 0, 1).value_or(PartialShape::Unknown()));  // the step finds contradictions
   return absl::OkStatus();
 }
 
@@ -97,7 +100,7 @@ Status GatherShape(ShapeContext& c) {
 Status ConcatShape(ShapeContext& c) {
   PartialShape shape;
   if (c.num_inputs() > 1) {
-    MR_ASSIGN_OR_RETURN(shape, ShapeInput(c, 1));
+    MR_ASSIGN_OR_RETURN(shape, ElementShape(c, 0, 1));
   } else {
     MR_ASSIGN_OR_RETURN(shape, c.Attr<PartialShape>("element_shape"));
   }

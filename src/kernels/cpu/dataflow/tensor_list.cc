@@ -125,24 +125,26 @@ StatusOr<PartialShape> ElementShapeFrom(const Tensor& t) {
   return PartialShape::Make(dims);
 }
 
-StatusOr<Shape> CommonShape(int64_t n, ItemFn item, const PartialShape& shape) {
+StatusOr<PartialShape> MergeShapes(const PartialShape& a, const PartialShape& b) {
+  auto merged = a.Merge(b);
+  if (merged.ok()) return merged;
+  if (a.rank() != b.rank()) {
+    return InvalidArgument(
+        "Incompatible ranks during merge: ", a.rank(), " vs. ", b.rank(), ", of ", a.ToString(), " and ", b.ToString());
+  }
+  return InvalidArgument("Incompatible shapes during merge: ", a.ToString(), " vs. ", b.ToString());
+}
+
+StatusOr<Shape> CommonShape(int64_t n, ItemFn item, const PartialShape& shape, absl::string_view unknown) {
   PartialShape common = shape;
   for (int64_t i = 0; i < n; ++i) {
     const Tensor& t = item(i);
     if (!t.IsInitialized()) continue;
     if (common.IsFullyDefined() && common.IsCompatibleWith(t.shape())) continue;
-    auto merged = common.Merge(t.shape());
-    if (!merged.ok()) {
-      return InvalidArgument("Incompatible shapes in a list: an element has ", t.shape().ToString(),
-                             ", where earlier ones or the node want ", common.ToString());
-    }
-    common = *std::move(merged);
+    MR_ASSIGN_OR_RETURN(common, MergeShapes(common, t.shape()));
   }
   if (!common.IsFullyDefined()) {
-    return InvalidArgument(
-        "Tried to read a list whose elements are not initialized and whose element_shape is not fully "
-        "defined: ",
-        common.ToString());
+    return InvalidArgument(unknown, ": ", common.has_rank() ? common.ToString() : "<unknown>");
   }
   return common.ToShape();
 }

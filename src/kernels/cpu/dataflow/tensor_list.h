@@ -73,8 +73,11 @@ StatusOr<PartialShape> ElementShapeFrom(const Tensor& t);
 
 // Elements by position, without copies; an uninitialised one is missing.
 using ItemFn = absl::FunctionRef<const Tensor&(int64_t)>;
-// The shape that the first n items and `shape` agree on; InvalidArgument when they do not, or when it is not known.
-StatusOr<Shape> CommonShape(int64_t n, ItemFn item, const PartialShape& shape);
+// Where they agree; InvalidArgument elsewhere.
+StatusOr<PartialShape> MergeShapes(const PartialShape& a, const PartialShape& b);
+// What the first n items and `shape` agree on; InvalidArgument when they do not, or, beginning with `unknown`, when it
+// is not fully known.
+StatusOr<Shape> CommonShape(int64_t n, ItemFn item, const PartialShape& shape, absl::string_view unknown);
 StatusOr<Tensor> ZeroTensor(KernelContext& ctx, DType dtype, const Shape& shape);
 
 // Zeros of the elements, and sums of elements; an empty variant is a zero.

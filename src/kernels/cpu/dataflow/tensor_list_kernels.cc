@@ -49,13 +49,13 @@ Status PushBack(KernelContext& ctx) {
 // The shapes of the other elements count where `infers`.
 StatusOr<Tensor> ZerosFor(KernelContext& ctx, const TensorList& list, const Tensor& node_shape, bool infers) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeFrom(node_shape));
-  auto merged = shape.Merge(list.shape());
-  if (!merged.ok()) {
-    return InvalidArgument("Incompatible shapes: the list's elements have ", list.shape().ToString(),
-                           ", the node wants ", shape.ToString());
-  }
-  const int64_t n = infers && !merged->IsFullyDefined() ? list.size() : 0;
-  MR_ASSIGN_OR_RETURN(const Shape known, CommonShape(n, [&](int64_t i) -> const Tensor& { return list[i]; }, *merged));
+  MR_ASSIGN_OR_RETURN(shape, MergeShapes(shape, list.shape()));
+  const int64_t n = infers && !shape.IsFullyDefined() ? list.size() : 0;
+  MR_ASSIGN_OR_RETURN(
+      const Shape known,
+      CommonShape(
+          n, [&](int64_t i) -> const Tensor& { return list[i]; }, shape,
+          "Trying to read an uninitialized tensor but element_shape is not fully defined"));
   return ZeroTensor(ctx, list.dtype(), known);
 }
 
@@ -116,7 +116,7 @@ Status Length(KernelContext& ctx) {
 
 Status Resize(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const int64_t size, ScalarFrom(ctx, 1, "size"));
-  if (size < 0) return InvalidArgument("TensorListResize expects size to be non-negative. Got: ", size);
+  if (size < 0) return InvalidArgument("TensorListSlice expects size to be non-negative. Got: ", size);
   MR_ASSIGN_OR_RETURN(TensorList * list, TakeList(ctx, 0, 0));
   return list->Resize(size);
 }
@@ -154,13 +154,13 @@ class ConcatListsKernel : public Kernel {
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.shape()));
     for (int64_t i = 0; i < a.num_elements(); ++i) {
-      MR_ASSIGN_OR_RETURN(out->mutable_data<Variant>()[i], Join(a.data<Variant>()[i], b.data<Variant>()[i]));
+      MR_ASSIGN_OR_RETURN(out->mutable_data<Variant>()[i], Join(i, a.data<Variant>()[i], b.data<Variant>()[i]));
     }
     return absl::OkStatus();
   }
 
  private:
-  StatusOr<Variant> Join(const Variant& a, const Variant& b) const {
+  StatusOr<Variant> Join(int64_t i, const Variant& a, const Variant& b) const {
     const TensorList *first = ListIn(a), *second = ListIn(b);
     if (first == nullptr || second == nullptr) return InvalidArgument("an element of the inputs is not a list");
     if (first->dtype() != dtype_ || second->dtype() != dtype_) {
@@ -168,14 +168,13 @@ class ConcatListsKernel : public Kernel {
                              DTypeName(first->dtype()), " and ", DTypeName(second->dtype()));
     }
     if (!(first->shape() == second->shape())) {
-      return InvalidArgument(
-          "input_a and input_b TensorList element shapes are not identical: ", first->shape().ToString(), " vs. ",
-          second->shape().ToString());
+      return InvalidArgument("input_a and input_b TensorList element shapes are not identical at index ", i, ": ",
+                             first->shape().ToString(), " vs. ", second->shape().ToString());
     }
     auto joined = MakeRef<TensorList>(*first);
-    for (int64_t i = 0; i < second->size(); ++i) {
-      if ((*second)[i].IsInitialized()) {
-        MR_RETURN_IF_ERROR(joined->PushBack((*second)[i]));
+    for (int64_t k = 0; k < second->size(); ++k) {
+      if ((*second)[k].IsInitialized()) {
+        MR_RETURN_IF_ERROR(joined->PushBack((*second)[k]));
       } else {
         MR_RETURN_IF_ERROR(joined->Resize(joined->size() + 1));
       }
@@ -199,6 +198,10 @@ Status PushBackBatch(KernelContext& ctx) {
   for (int64_t i = 0; i < handles.num_elements(); ++i) {
     const TensorList* list = ListIn(handles.data<Variant>()[i]);
     if (list == nullptr) return InvalidArgument("element ", i, " of input_handles is not a list");
+    if (!list->shape().IsCompatibleWith(row)) {
+      return InvalidArgument("Tried to append a tensor with incompatible shape to a list at index ", i,
+                             ". Op element shape: ", row.ToString(), " list shape: ", list->shape().ToString());
+    }
     MR_ASSIGN_OR_RETURN(Tensor value, ContiguousPart(ctx, values, i * row.num_elements(), row));
     auto longer = MakeRef<TensorList>(*list);
     MR_RETURN_IF_ERROR(longer->PushBack(std::move(value)));

@@ -11,15 +11,6 @@
 namespace millrace {
 namespace {
 
-StatusOr<PartialShape> MergedShape(const PartialShape& a, const PartialShape& b) {
-  auto merged = a.Merge(b);
-  if (!merged.ok()) {
-    return InvalidArgument(
-        "Incompatible shapes: the list's elements have ", a.ToString(), ", the node wants ", b.ToString());
-  }
-  return merged;
-}
-
 // Copies items into `out` from start(i) on; zeros where one is missing.
 void JoinItems(const KernelContext& ctx, int64_t n, ItemFn item, absl::FunctionRef<int64_t(int64_t)> start,
                Tensor* out) {
@@ -43,11 +34,12 @@ void JoinItems(const KernelContext& ctx, int64_t n, ItemFn item, absl::FunctionR
   });
 }
 
-// Output 0: n items along a new first dimension.
-Status StackItems(KernelContext& ctx, const TensorList& list, int64_t n, ItemFn item, const Tensor& node_shape) {
+// Output 0: n items along a new first dimension. `unknown`: see CommonShape.
+Status StackItems(KernelContext& ctx, const TensorList& list, int64_t n, ItemFn item, const Tensor& node_shape,
+                  absl::string_view unknown) {
   MR_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeFrom(node_shape));
-  MR_ASSIGN_OR_RETURN(shape, MergedShape(list.shape(), shape));
-  MR_ASSIGN_OR_RETURN(const Shape element, CommonShape(n, item, shape));
+  MR_ASSIGN_OR_RETURN(shape, MergeShapes(shape, list.shape()));
+  MR_ASSIGN_OR_RETURN(const Shape element, CommonShape(n, item, shape, unknown));
   MR_ASSIGN_OR_RETURN(const Shape whole, element.WithInserted(0, n));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, whole));
   const int64_t size = element.num_elements();
@@ -67,7 +59,11 @@ class StackKernel : public Kernel {
       return InvalidArgument(
           "Operation expected a list with ", size_, " elements but got a list with ", list->size(), " elements.");
     }
-    return StackItems(ctx, *list, list->size(), [&](int64_t i) -> const Tensor& { return (*list)[i]; }, ctx.input(1));
+    return StackItems(
+        ctx, *list, list->size(), [&](int64_t i) -> const Tensor& { return (*list)[i]; }, ctx.input(1),
+        list->size() == 0 ? "Tried to stack elements of an empty list with non-fully-defined element_shape"
+                          : "Tried to stack list which only contains uninitialized tensors and has a non-fully-defined "
+                            "element_shape");
   }
 
  private:
@@ -83,7 +79,10 @@ Status GatherItems(KernelContext& ctx) {
     }
   }
   const auto item = [&](int64_t i) -> const Tensor& { return (*list)[indices[static_cast<size_t>(i)]]; };
-  return StackItems(ctx, *list, static_cast<int64_t>(indices.size()), item, ctx.input(2));
+  return StackItems(
+      ctx, *list, static_cast<int64_t>(indices.size()), item, ctx.input(2),
+      indices.empty() ? "Tried to gather zero elements from a list with non-fully-defined element_shape"
+                      : "Tried to gather uninitialized tensors from a list with non-fully-defined element_shape");
 }
 
 Status CheckRows(const Tensor& t) {
@@ -120,7 +119,7 @@ Status ScatterInto(KernelContext& ctx, const Tensor& t, const Tensor& index_tens
   MR_RETURN_IF_ERROR(CheckRows(t));
   MR_ASSIGN_OR_RETURN(const std::vector<int64_t> indices, index_tensor.IntValues());
   if (static_cast<int64_t>(indices.size()) != t.dim(0)) {
-    return InvalidArgument("Expected len(indices) == tensor.shape[0], but saw: ", indices.size(), " vs. ", t.dim(0));
+    return InvalidArgument("Invalid number of rows in input tensor. Expected: ", indices.size(), " Actual: ", t.dim(0));
   }
   int64_t size = list->size();
   for (int64_t i : indices) {
@@ -170,11 +169,9 @@ Status ScatterIntoExisting(KernelContext& ctx) {
   return ScatterInto(ctx, ctx.input(1), ctx.input(2), list);
 }
 
-// The shape without its first dimension, which it must have.
-StatusOr<PartialShape> RestOf(const PartialShape& shape, const char* op) {
+// The shape without its first dimension, which it has if its rank is known.
+StatusOr<PartialShape> RestOf(const PartialShape& shape) {
   if (!shape.has_rank()) return shape;
-  if (shape.rank() == 0)
-    return InvalidArgument(op, " requires elements to be at least vectors, found scalars instead.");
   return PartialShape::Make(absl::MakeConstSpan(shape.dims()).subspan(1));
 }
 
@@ -190,7 +187,8 @@ class ConcatKernel : public Kernel {
   Status Compute(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(const TensorList* list, ListFromInput(ctx, 0, ctx.output_dtype(0)));
     const int64_t n = list->size();
-    MR_ASSIGN_OR_RETURN(const Shape rest, RestOfItems(ctx, *list));
+    MR_ASSIGN_OR_RETURN(const ShapeOfItems items, ItemsOf(ctx, *list));
+    const Shape& rest = items.rest;
     MR_ASSIGN_OR_RETURN(Tensor * lengths, ctx.AllocateOutput(1, Shape::Vector(n)));
     std::vector<int64_t> rows(static_cast<size_t>(n) + 1, 0);  // where each element begins
     for (int64_t i = 0; i < n; ++i) {
@@ -198,7 +196,7 @@ class ConcatKernel : public Kernel {
       if ((*list)[i].IsInitialized()) {
         length = (*list)[i].dim(0);
       } else {
-        MR_ASSIGN_OR_RETURN(length, MissingLength(ctx, i));
+        MR_ASSIGN_OR_RETURN(length, MissingLength(ctx, i, items.first));
       }
       lengths->mutable_data<int64_t>()[i] = length;
       const size_t k = static_cast<size_t>(i);
@@ -214,36 +212,55 @@ class ConcatKernel : public Kernel {
   }
 
  private:
-  StatusOr<Shape> RestOfItems(KernelContext& ctx, const TensorList& list) const {
+  struct ShapeOfItems {
+    int64_t first = -1;  // dimension; -1: they differ in it, or nothing says it
+    Shape rest;
+  };
+
+  StatusOr<ShapeOfItems> ItemsOf(KernelContext& ctx, const TensorList& list) const {
     PartialShape shape = shape_;
     if (ctx.num_inputs() > 1) {
       MR_ASSIGN_OR_RETURN(shape, ElementShapeFrom(ctx.input(1)));
     }
-    MR_ASSIGN_OR_RETURN(PartialShape rest, RestOf(shape, "Concat"));
-    MR_ASSIGN_OR_RETURN(const PartialShape of_list, RestOf(list.shape(), "Concat"));
-    MR_ASSIGN_OR_RETURN(rest, MergedShape(of_list, rest));
+    MR_ASSIGN_OR_RETURN(shape, MergeShapes(shape, list.shape()));
+    if (shape.has_rank() && shape.rank() == 0) {
+      return InvalidArgument("Concat requires elements to be at least vectors, found scalars instead.");
+    }
+    ShapeOfItems items;
+    if (shape.has_rank()) items.first = shape.dim(0);
+    MR_ASSIGN_OR_RETURN(PartialShape rest, RestOf(shape));
+    bool any = false;
     for (int64_t i = 0; i < list.size(); ++i) {
       const Tensor& t = list[i];
       if (!t.IsInitialized()) continue;
-      if (t.rank() == 0) return InvalidArgument("Concat saw a scalar shape but requires at least vectors.");
-      MR_ASSIGN_OR_RETURN(rest, MergedShape(t.shape().WithoutDim(0), rest));
+      if (t.rank() == 0) {
+        return InvalidArgument("Concat saw a scalar shape at index ", i, " but requires at least vectors.");
+      }
+      if (!any && items.first == -1) items.first = t.dim(0);
+      if (items.first != t.dim(0)) items.first = -1;
+      any = true;
+      MR_ASSIGN_OR_RETURN(rest, MergeShapes(rest, t.shape().WithoutDim(0)));
     }
     if (!rest.IsFullyDefined()) {
       return InvalidArgument(
-          "All except the first dimension must be fully defined when concating an empty or "
-          "uninitialized tensor list. element_shape: ",
-          rest.ToString());
+          list.size() == 0
+              ? "All except the first dimension must be fully defined when concating an empty tensor list"
+              : "Trying to concat list with only uninitialized tensors but element_shape_except_first_dim_ "
+                "is not fully defined",
+          ". element_shape: ", shape.ToString());
     }
-    return rest.ToShape();
+    MR_ASSIGN_OR_RETURN(items.rest, rest.ToShape());
+    return items;
   }
 
-  static StatusOr<int64_t> MissingLength(KernelContext& ctx, int64_t i) {
+  static StatusOr<int64_t> MissingLength(KernelContext& ctx, int64_t i, int64_t first) {
     if (ctx.num_inputs() < 3) {
       return InvalidArgument(
           "Concating lists with uninitialized tensors is not supported in this version of "
           "TensorListConcat. Consider updating your GraphDef to run the newer version.");
     }
     const auto lengths = ctx.input(2).flat<int64_t>();
+    if (lengths.empty() && first >= 0) return first;
     if (i >= static_cast<int64_t>(lengths.size())) {
       return InvalidArgument("List contains uninitialized tensor at index ", i, " but leading_dims has only ",
                              lengths.size(), " elements.");
@@ -260,7 +277,10 @@ Status Split(KernelContext& ctx) {
   const Tensor& t = ctx.input(0);
   MR_RETURN_IF_ERROR(CheckRows(t));
   MR_ASSIGN_OR_RETURN(PartialShape shape, ElementShapeFrom(ctx.input(1)));
-  MR_ASSIGN_OR_RETURN(const PartialShape rest, RestOf(shape, "TensorListSplit"));
+  if (shape.has_rank() && shape.rank() == 0) {
+    return InvalidArgument("TensorListSplit requires element_shape to be at least of rank 1, but saw: []");
+  }
+  MR_ASSIGN_OR_RETURN(const PartialShape rest, RestOf(shape));
   if (!rest.IsCompatibleWith(t.shape().WithoutDim(0))) {
     return InvalidArgument(
         "tensor shape ", t.shape().ToString(), " is not compatible with element_shape ", shape.ToString());
@@ -275,7 +295,7 @@ Status Split(KernelContext& ctx) {
     if (length < 0) return InvalidArgument("Invalid value in lengths: ", length);
     if (length > t.dim(0) - begin) {
       return InvalidArgument(
-          "Attempting to slice [", begin, ", ", begin, " + ", length, ") from tensor with length ", t.dim(0));
+          "Attempting to slice [", begin, ", ", begin + length, "] from tensor with length ", t.dim(0));
     }
     MR_ASSIGN_OR_RETURN(const Shape part_shape, t.shape().WithDim(0, length));
     MR_ASSIGN_OR_RETURN(Tensor part, ContiguousPart(ctx, t, begin * row, part_shape));

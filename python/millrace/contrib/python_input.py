@@ -43,9 +43,9 @@ class _Reader:
         if key in given:
             value = np.asarray(given[key], dtype=wanted)
         elif isinstance(feature, parsing_ops.FixedLenSequenceFeature):
-            value = np.empty([0, *shape.as_list()[1:]], dtype=wanted)
+            value = np.empty([size or 0 for size in shape.as_list()], dtype=wanted)
         elif feature.default_value is not None:
-            value = np.broadcast_to(np.asarray(feature.default_value, dtype=wanted), shape.as_list())
+            value = np.broadcast_to(np.asarray(feature.default_value, dtype=wanted), [size or 0 for size in shape.as_list()])
         else:
             raise KeyError("generator gives no value of %r, and the feature has no default_value" % key)
         if not shape.is_compatible_with(value.shape):

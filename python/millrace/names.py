@@ -768,6 +768,8 @@ debug.wrappers debug.wrappers.local_cli_wrapper debug.wrappers.dumping_wrapper d
 user_ops.user_ops = ops.gen_ops
 
 [python.estimator]
+replicate_model_fn = contrib.replication
+replicate_model_fn._TowerOptimizer = contrib.replication:TowerOptimizer
 estimator estimator_lib = estimator.estimator estimator
 model_fn = estimator.spec estimator estimator.export
 run_config training exporter gc util = estimator.%

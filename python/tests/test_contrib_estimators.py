@@ -119,6 +119,30 @@ def test_models_on_several_devices(tmp_path):
         np.testing.assert_allclose([row["y"] for row in made.predict(fed)], step * x)
 
 
+def test_optimizers_may_say_how_losses_of_towers_are_reduced():
+    old = tf.python.estimator.replicate_model_fn
+
+    def applied(*reductions):
+        def model_fn(features, labels, mode):
+            w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+            loss = tf.losses.absolute_difference(labels, features * w, reduction="weighted_sum")
+            steps = [old._TowerOptimizer(tf.train.GradientDescentOptimizer(1.0), by).minimize(loss) for by in reductions]
+            return E.EstimatorSpec(mode, loss=loss, train_op=tf.group(*steps))
+
+        with tf.Graph().as_default(), tf.Session() as session:
+            spec = old._replicate_model_fn(model_fn, ["/cpu:0"] * 2)(tf.constant([1.0, 2.0]), tf.constant([3.0, 5.0]), E.ModeKeys.TRAIN)
+            session.run(tf.global_variables_initializer())
+            session.run(spec.train_op)
+            return session.run([tf.global_variables()[0], spec.loss])
+
+    assert applied("weighted_sum") == [3.0, 1.0]
+    assert applied("weighted_mean") == [1.5, 1.75]
+    with pytest.raises(ValueError, match="share one loss_reduction"):
+        applied("weighted_sum", "weighted_mean")
+    with pytest.raises(ValueError, match="none reduction"):
+        old._TowerOptimizer(None, "none")
+
+
 def test_where_towers_are(tmp_path):
     with tf.Graph().as_default() as graph:
         x = tf.ones([4, 1])

@@ -43,15 +43,19 @@ def replicate_model_fn(
     return _replicate_model_fn_with_mode(model_fn, loss_reduction, devices)
 
 
+def _replicate_model_fn(model_fn: Callable[..., Any], devices: Optional[Sequence[str]] = None) -> Callable[..., Any]:
+    """As replicate_model_fn, where the optimizers in the model_fn say how losses are reduced."""
+    return _replicate_model_fn_with_mode(model_fn, None, devices)
+
+
 def _replicate_model_fn_with_mode(
     model_fn: Callable[..., Any],
-    loss_reduction: str,
+    loss_reduction: Optional[str] = None,
     devices: Optional[Sequence[str]] = None,
     mode: int = _VariableDistributionMode.SHARED_LOCAL_PARAMETER_SERVER,
 ) -> Callable[..., Any]:
-    losses.Reduction.validate(loss_reduction)
-    if loss_reduction == losses.Reduction.NONE:
-        raise at_user_line(ValueError("Tower losses need to be reduced in some way, yet %s reduction is specified." % loss_reduction))
+    if loss_reduction is not None:
+        _check_reduction(loss_reduction)
     places = list(devices or _get_local_devices("GPU") or _get_local_devices("CPU"))
     gathering = places[0] if len(places) == 1 and "GPU" in places[0].upper() else _CPU
     of_variables = places if mode == _VariableDistributionMode.SHARED_ROUND_ROBIN else [gathering]
@@ -69,13 +73,26 @@ def _replicate_model_fn_with_mode(
     return replicated
 
 
+def _check_reduction(loss_reduction: str) -> None:
+    losses.Reduction.validate(loss_reduction)
+    if loss_reduction == losses.Reduction.NONE:
+        raise at_user_line(ValueError("Tower losses need to be reduced in some way, yet %s reduction is specified." % loss_reduction))
+
+
 class _Gathering:
     """What the optimizers of a graph know while a model function is called for each device."""
 
     def __init__(self, loss_reduction: Optional[str] = None, towers: int = 1) -> None:
         self.loss_reduction, self.towers, self.tower, self.used = loss_reduction, towers, 0, False
+        self.used_reduction: Optional[str] = None  # what optimizers have said
         self.calls: List[List[Any]] = [[] for _ in range(towers)]  # by tower, the gradients of each call of an optimizer
         self.scopes: Tuple[Any, Any] = (None, None)  # those of the first tower
+
+    def reduce_by(self, loss_reduction: str) -> None:
+        """Takes how an optimizer reduces losses. ValueError where another has said otherwise."""
+        if self.used_reduction not in (None, loss_reduction):
+            raise at_user_line(ValueError("All optimizers of a model_fn have to share one loss_reduction: %s and %s" % (self.used_reduction, loss_reduction)))
+        self.loss_reduction = self.used_reduction = loss_reduction
 
     def of_last_call(self) -> Dict[Any, List[Any]]:
         """The gradients of all towers for each variable, those of the call that the last tower has made just now."""
@@ -90,13 +107,16 @@ class _Gathering:
 class TowerOptimizer(Optimizer):
     """An optimizer, or what a function makes when it is first needed, in a replicated model_fn: it applies the sums of the towers' gradients.
 
-    Every tower calls the same optimizers in the same order. Outside of replicate_model_fn, and on one device, it is the optimizer."""
+    Every tower calls the same optimizers in the same order. Outside of replicate_model_fn, and on one device, it is the optimizer.
+    A loss_reduction, which all optimizers of a model_fn have to share, comes before that of replicate_model_fn."""
 
     COLLECTION_FOR_GRAPH_STATES = "replicate_model_fn_graph_states"
 
-    def __init__(self, optimizer_or_optimizer_fn: Any) -> None:
+    def __init__(self, optimizer_or_optimizer_fn: Any, loss_reduction: Optional[str] = None) -> None:
         super().__init__(False, "TowerOptimizer")
-        self._given = optimizer_or_optimizer_fn
+        self._given, self._loss_reduction = optimizer_or_optimizer_fn, loss_reduction
+        if loss_reduction is not None:
+            _check_reduction(loss_reduction)
 
     @property
     def _inner(self) -> Any:
@@ -117,7 +137,9 @@ class TowerOptimizer(Optimizer):
     def compute_gradients(self, loss: Any, *args: Any, **kwargs: Any) -> Any:
         """Those of the loss, or of its part where the losses of towers are averaged."""
         state = _gathering()
-        return self._inner.compute_gradients(_scale_loss(loss, state.loss_reduction, state.towers), *args, **kwargs)
+        if self._loss_reduction is not None:
+            state.reduce_by(self._loss_reduction)
+        return self._inner.compute_gradients(_scale_loss(loss, state.loss_reduction, state.towers, "part_of_loss"), *args, **kwargs)
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Optional[str] = None, **kwargs: Any) -> Any:
         """Changes the variables in the last tower, by the gradients of all."""
@@ -154,7 +176,7 @@ def _gathering() -> _Gathering:
 
 
 @contextlib.contextmanager
-def _gathered(loss_reduction: str, towers: int) -> Iterator[_Gathering]:
+def _gathered(loss_reduction: Optional[str], towers: int) -> Iterator[_Gathering]:
     """Optimizers of the default graph gather; nothing of it stays in the graph, whose collections are saved."""
     graph, state = get_default_graph(), _Gathering(loss_reduction, towers)
     graph.add_to_collection(TowerOptimizer.COLLECTION_FOR_GRAPH_STATES, state)
@@ -173,7 +195,7 @@ def _get_loss_towers(
     config: Any,
     devices: Sequence[str],
     local_ps_devices: Sequence[str],
-    loss_reduction: str,
+    loss_reduction: Optional[str] = None,
     name_scope_pattern: str = "tower_{}",
 ) -> List[EstimatorSpec]:
     """What the model_fn answers on each device."""
@@ -191,7 +213,7 @@ def _get_loss_towers(
                     if spec.train_op is not None and len(devices) > 1 and not state.used:
                         raise at_user_line(ValueError("Please wrap optimizers with TowerOptimizer in order to use replicate_model_fn with multiple `devices`."))
                     if spec.loss is not None:
-                        spec = spec._replace(loss=_scale_loss(spec.loss, loss_reduction, len(devices)))
+                        spec = spec._replace(loss=_scale_loss(spec.loss, state.loss_reduction, len(devices)))
                     towers.append(spec)
         if len({len(calls) for calls in state.calls}) != 1:
             raise at_user_line(ValueError("Each invocation of model_fn was supposed to make the same optimizer calls."))
@@ -232,10 +254,10 @@ def _split_batch(features: Any, labels: Any, number_of_shards: int, device: str)
         return split(features), None if labels is None else split(labels)
 
 
-def _scale_loss(loss: Any, loss_reduction: Optional[str], number_of_towers: int) -> Any:
+def _scale_loss(loss: Any, loss_reduction: Optional[str], number_of_towers: int, name: str = "averaged_loss") -> Any:
     if loss is None or number_of_towers == 1 or loss_reduction == losses.Reduction.SUM:
         return loss
-    return math_ops.div(loss, 1.0 * number_of_towers, name="averaged_loss")
+    return math_ops.div(loss, 1.0 * number_of_towers, name=name)
 
 
 def _compute_sum_on_device(values: Sequence[Any], device: str, name: Optional[str] = None) -> Any:

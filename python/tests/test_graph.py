@@ -545,3 +545,20 @@ def test_gradient_functions_get_none_for_outputs_of_integers():
             y = tf.unique(x)[0]
         tf.gradients(y, x, tf.constant([3.0, 4.0]))
     assert len(seen) == 1 and seen[0][0].dtype == tf.float32 and seen[0][1] is None
+
+
+def test_gradients_of_functions_have_the_shape_of_what_they_are_by():
+    x = tf.constant([1.0, 2.0])
+
+    @tf.custom_gradient
+    def summed(v):
+        return v * v, lambda g: tf.reduce_sum(g)
+
+    @tf.custom_gradient
+    def unknown(v):
+        return v * v, lambda g: tf.py_func(lambda a: a, [g], tf.float32)
+
+    text = r"Forward operation: IdentityN.  Input index: 1. Original input shape: \(2,\).  Calculated input gradient shape: \(\)"
+    with pytest.raises(ValueError, match=text):
+        tf.gradients(summed(x), x)
+    assert tf.gradients(unknown(x), x)[0].shape == [2]

@@ -241,19 +241,32 @@ def _listed_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
         with op.graph.as_default():
             try:
                 result = function(op, *[_gradient(g) if _flows(out) else None for out, g in zip(op.outputs, grads)])
+                return [_given(g, op, i) for i, g in enumerate(nest.listed(result))]
             except Exception as error:
                 _failed.error = error
                 raise
-            made = nest.listed(result)
-            values: List[Any] = []
-            for g in made:
-                if isinstance(g, IndexedSlices):
-                    values.append((g.values, g.indices, g.dense_shape))
-                else:
-                    values.append(None if g is None else convert_to_tensor(g))
-            return values
 
     return call
+
+
+def _given(gradient: Any, op: Any, i: int) -> Any:
+    """A gradient that a function gave by an input of op, as the library takes it, of the input's shape. ValueError where it has another one."""
+    if isinstance(gradient, IndexedSlices):
+        return gradient.values, gradient.indices, gradient.dense_shape
+    if gradient is None:
+        return None
+    made = convert_to_tensor(gradient)
+    if i >= len(op.inputs) or op.inputs[i].dtype.base_dtype == dtypes.resource:
+        return made
+    shape = op.inputs[i].get_shape()
+    if not made.get_shape().is_compatible_with(shape):
+        raise ValueError(
+            "Incompatible shapes between op input and calculated input gradient.  Forward operation: %s.  Input index: %d. Original input "
+            "shape: %s.  Calculated input gradient shape: %s" % (op.name, i, shape, made.get_shape())
+        )
+    if not made.get_shape().is_fully_defined():
+        made.set_shape(shape)
+    return made
 
 
 class RegisterGradient:

@@ -161,3 +161,16 @@ def test_a_saver_restores_safetensors(tmp_path):
             tf.train.Saver({"scope/halve": half}).restore(session, file)
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"other: wanted \[2\], found \[3\]"):
             tf.train.Saver({"other": half}).restore(session, file)
+
+
+def test_variables_that_begin_as_a_checkpoint_says_are_not_read(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        session.run(tf.Variable([1.0, 2.0], name="a").initializer)
+        path = tf.train.Saver().save(session, str(tmp_path / "m"))
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        v = tf.get_variable("v", [2], use_resource=True)
+        with tf.name_scope("begin"):
+            tf.train.init_from_checkpoint(path, {"a": v})
+        assert {op.type for op in graph.get_operations() if op.name.startswith("begin/")} == {"Const", "RestoreV2", "AssignVariableOp"}
+        session.run(v.initializer)
+        assert session.run(v).tolist() == [1, 2]

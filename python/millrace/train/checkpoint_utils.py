@@ -108,6 +108,5 @@ def _begin_as(path: str, shapes: Dict[str, List[int]], name: str, target: Any) -
         with v.graph.as_default(), get_default_graph().device(v.device), get_default_graph().control_dependencies(None):
             saved = gen_ops.restore_v2(path, [name], [info.spec if info is not None else ""], [v.dtype.base_dtype], name="checkpoint_initializer")[0]
             saved.set_shape(v.shape)
-            assigned = v.assign(saved)
-            v._initializer_op = getattr(assigned, "op", assigned)
+            v._initializer_op = v.assign(saved, read_value=False)
             v._initial_value = v._first_value = saved

@@ -495,3 +495,47 @@ def test_cells_keep_their_variables(tmp_path):
     }
     with pytest.raises(AttributeError, match="has no variable 'kernel'"):
         cells.BasicRNNCell(2)._kernel
+
+
+def test_templates_are_kept_with_those_that_they_call(tmp_path):
+    def inner():
+        return tf.get_variable("v", [1], initializer=tf.zeros_initializer())
+
+    def outer():
+        first, second = tf.make_template("i1", inner), tf.make_template("i2", inner)
+        own = tf.get_variable("own", [2])
+        return (first, second), (first(), second(), second()), own
+
+    with tf.Graph().as_default(), tf.Session() as session, tf.variable_scope("ignored"):
+        template = tf.make_template("s1", outer)
+        root = tf.train.Checkpoint(template=template)
+        (first, second), _, own = template()
+        assert [d.name for d in template._checkpoint_dependencies] == ["own", "i1", "i2"] and template._lookup_dependency("own") is own
+        session.run([first.variables[0].assign([20.0]), second.variables[0].assign([25.0]), own.assign([1.0, 2.0])])
+        path = root.save(str(tmp_path / "c"), session)
+    assert sorted(n for n, _ in tf.train.list_variables(path) if n.startswith("template")) == [
+        "template/i1/v/.ATTRIBUTES/VARIABLE_VALUE",
+        "template/i2/v/.ATTRIBUTES/VARIABLE_VALUE",
+        "template/own/.ATTRIBUTES/VARIABLE_VALUE",
+    ]
+    with tf.Graph().as_default(), tf.Session() as session:
+        template = tf.make_template("s2", outer)
+        status = tf.train.Checkpoint(template=template).restore(path)
+        _, parts, own = template()  # the variables are made after the restore
+        status.assert_consumed().run_restore_ops(session)
+        assert [v.tolist() for v in session.run([*parts, own])] == [[20], [25], [25], [1, 2]]
+
+
+def test_templates_of_functions_of_the_graph():
+    from millrace.ops import template
+
+    def scoped(scope):
+        with tf.variable_scope(scope):
+            return tf.get_variable("w", [], initializer=tf.ones_initializer()) + 1.0
+
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        made = template.make_template_internal("s1", scoped, create_graph_function_=True, scope="test")
+        both = made() + made()
+        assert [v.name for v in made.variables] == ["s1/test/w:0"] and len(graph.get_collection("variables")) == 1
+        session.run(tf.global_variables_initializer())
+        assert session.run(both) == 4

@@ -22,6 +22,7 @@ from millrace.keras import backend
 from millrace.layers.base import Layer
 from millrace.module import Module
 from millrace.ops import array_ops, control_flow_ops
+from millrace.ops.template import Template
 from millrace.ops.variables import PartitionedVariable, Variable, variables_initializer
 from millrace.protos import definitions
 from millrace.structures import NotTrackable, TrackableDataStructure, TrackedByName
@@ -40,7 +41,7 @@ _restores = itertools.count()
 
 def is_trackable(value: Any) -> bool:
     """Whether an object-based checkpoint can keep a value."""
-    if isinstance(value, TrackedByName):
+    if isinstance(value, (TrackedByName, Template)):
         return True
     if isinstance(value, (list, tuple)):
         return all(is_trackable(v) for v in value) and bool(value)
@@ -77,7 +78,7 @@ def children_of(value: Any) -> Dict[str, Any]:
         return {}
     if isinstance(value, NotTrackable):
         raise at_user_line(NotImplementedError("Checkpoints cannot keep %s, a %s, and it is set on an object that is saved" % (value, type(value).__name__)))
-    if isinstance(value, TrackedByName):
+    if isinstance(value, (TrackedByName, Template)):
         return value._children()
     if parts_saved_by(value):
         return {}

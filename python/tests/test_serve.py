@@ -285,16 +285,25 @@ def _call(served, seconds=4, **settings):
     return done.stdout.strip()
 
 
+def _refuses(served, why, **settings):
+    """Within seconds, in one line, although the client would wait for a minute."""
+    start = time.monotonic()
+    said = _call(served, 60, **settings)
+    assert "UnauthenticatedError" in said and why in said, said
+    assert time.monotonic() - start < 20
+
+
 @needs_grpc
 @needs_openssl
 def test_only_those_with_certificates_get_anything(certs):
     with _Served("--log-format", "json", environ=_environ(**_tls(certs, "task"))) as served:
         assert _call(served, 20, **_tls(certs, "client")) == "got 6"
         assert _call(served, 20, **_tls(certs, "task")) == "got 6"
-        assert "got" not in _call(served)  # nobody
-        assert "got" not in _call(served, **_tls(os.path.join(certs, "other"), "client", ca=certs))
-        assert "got" not in _call(served, **_tls(os.path.join(certs, "other"), "client"))
-        assert "got" not in _call(served, **_tls(certs, "expired-client"))
+        other = os.path.join(certs, "other")
+        _refuses(served, "the server speaks TLS alone: this process has no certificates (MILLRACE_TLS_CA")
+        _refuses(served, "the certificate of this process (URI:millrace://role/client) is signed by", **_tls(other, "client", ca=certs))
+        _refuses(served, "is signed by another authority", **_tls(other, "client"))
+        _refuses(served, "the certificate of this process (URI:millrace://role/client) expired on", **_tls(certs, "expired-client"))
         refused = _call(served, 20, **_tls(certs, "monitor"))
         assert "PermissionDeniedError" in refused and "certificate has the role monitor, want task or client" in refused
         again = _call(served, 20, **_tls(certs, "monitor"))
@@ -323,17 +332,38 @@ def test_only_those_with_certificates_get_anything(certs):
 
 @needs_grpc
 @needs_openssl
-@pytest.mark.parametrize("who", ["client", "expired", "elsewhere", "other"])
-def test_a_server_is_known_by_its_certificate(certs, who):
-    mine = _tls(os.path.join(certs, "other"), "task") if who == "other" else _tls(certs, who)
+@pytest.mark.parametrize(
+    "who, why",
+    [
+        ("expired", "its certificate (URI:millrace://role/task, DNS:localhost) expired on"),
+        ("elsewhere", "its certificate is for URI:millrace://role/task, DNS:elsewhere.test, and not for 'localhost'"),
+        ("other", "is signed by another authority"),
+        (None, "the server speaks no TLS: it was started without certificates"),
+    ],
+)
+def test_a_server_is_known_by_its_certificate(certs, who, why):
+    mine = {} if who is None else _tls(os.path.join(certs, "other"), "task") if who == "other" else _tls(certs, who)
     with _Served(environ=_environ(**mine)) as served:
-        assert "got" not in _call(served, **_tls(certs, "client"))
+        _refuses(served, why, **_tls(certs, "client"))
+
+
+@needs_grpc
+@needs_openssl
+def test_credentials_that_make_no_server_are_refused_before_the_port_is_taken(certs):
+    serve = ("-m", "millrace", "serve", "--cluster", "ps=localhost:0", "--task", "0")
+    odd = dict(_tls(certs, "task"), MILLRACE_TLS_KEY=os.path.join(certs, "client.key"))
+    done = _run(*serve, environ=_environ(**odd))
+    assert done.returncode == 2 and "MILLRACE_TLS_KEY=" + odd["MILLRACE_TLS_KEY"] in done.stderr, done.stderr
+    assert "the key is not that of the certificate" in done.stderr and "taken" not in done.stderr
+    done = _run(*serve, environ=_environ(**_tls(certs, "client")))
+    assert done.returncode == 2 and "has the role client; a server's has the role task" in done.stderr, done.stderr
+    assert os.path.join(certs, "client.pem") in done.stderr
 
 
 @needs_grpc
 @needs_openssl
 def test_roles_of_other_tasks(certs):
-    """A ps that has a client's certificate asks a worker for tensors, and is refused by it."""
+    """A task with a task's certificate asks another for tensors; one with a client's does not start."""
     with _Served(environ=_environ(**_tls(certs, "task"))) as served:
         cluster = "ps=%s;worker=localhost:0" % served.target[len("grpc://") :]
         code = """
@@ -349,8 +379,8 @@ with tf.Session(server.target, config=tf.ConfigProto(operation_timeout_in_ms=800
 """ % ({"ps": [served.target[len("grpc://") :]], "worker": ["localhost:0"]},)
         assert cluster
         assert "got 6" in _run("-c", code, environ=_environ(**_tls(certs, "task"))).stdout
-        refused = _run("-c", code, environ=_environ(**_tls(certs, "client"))).stdout
-        assert "PermissionDeniedError" in refused and "want task" in refused
+        refused = _run("-c", code, environ=_environ(**_tls(certs, "client")))
+        assert "got" not in refused.stdout and "a server's has the role task" in refused.stderr
 
 
 @needs_grpc

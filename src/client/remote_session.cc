@@ -22,6 +22,7 @@ namespace {
 constexpr char kScheme[] = "grpc://";
 constexpr absl::Duration kClosePatience = absl::Seconds(10);
 constexpr absl::Duration kMasterPatience = absl::Minutes(10);  // for a server that is not there yet
+constexpr absl::Duration kRefusedPatience = absl::Seconds(3);
 constexpr absl::Duration kGrace = absl::Seconds(5);
 
 StatusOr<HostPort> ParseTarget(const std::string& target) {
@@ -86,7 +87,9 @@ class MasterAt {
       const absl::Duration waited = absl::Nanoseconds(env.MonotonicNanos() - start);
       ping.timeout = std::min(call.timeout - waited, absl::Duration(absl::Seconds(10)));
       const Status s = Call(&MasterInterface::Ping, ping, PingRequest{}).status();
-      if (!absl::IsUnavailable(s) && !absl::IsDeadlineExceeded(s)) return s;
+      // Certificates that are being replaced may not fit each other for a moment.
+      const bool may_pass = absl::IsUnauthenticated(s) && waited < kRefusedPatience;
+      if (!absl::IsUnavailable(s) && !absl::IsDeadlineExceeded(s) && !may_pass) return s;
       MR_RETURN_IF_ERROR(KeepGoingUnlessInterrupted());
       if (call.cancellation && call.cancellation->IsCancelled()) return call.cancellation->reason();
       if (waited + pause >= call.timeout) {

@@ -29,6 +29,7 @@ struct RpcTransportOptions {
   // answer changes; an error, or what is no credentials, changes nothing. The secret stays.
   std::function<StatusOr<RpcCredentials>()> renew;
   absl::Duration renewal_interval = absl::Seconds(1);
+  std::string origin;                  // of the credentials, for errors: "MILLRACE_TLS_CA=ca.pem, ..."
   std::string server_name;             // that a server's certificate must have, instead of its host's name
   bool allow_insecure_remote = false;  // whether to listen without credentials where other hosts can reach
   bool allow_other_users = false;      // whether without credentials other users of this host may call

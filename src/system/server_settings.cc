@@ -3,6 +3,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file_system.h"
 #include "base/settings.h"
@@ -26,6 +27,13 @@ struct CredentialFiles {
   std::string certificate = TextSetting("MILLRACE_TLS_CERT");
   std::string key = TextSetting("MILLRACE_TLS_KEY");
 
+  std::string Named() const {
+    std::vector<std::string> all;
+    if (!authority.empty()) all.push_back("MILLRACE_TLS_CA=" + authority);
+    if (!certificate.empty()) all.push_back("MILLRACE_TLS_CERT=" + certificate);
+    if (!key.empty()) all.push_back("MILLRACE_TLS_KEY=" + key);
+    return absl::StrJoin(all, ", ");
+  }
   StatusOr<RpcCredentials> Read(Env& env) const {
     RpcCredentials c;
     MR_ASSIGN_OR_RETURN(c.authority, TextOf(env, "MILLRACE_TLS_CA", authority));
@@ -65,6 +73,7 @@ StatusOr<RpcTransportOptions> TransportOptionsFromEnvironment(Env& env) {
         "), which clients need alone");
   }
   options.credentials = std::move(c);
+  options.origin = files.Named();
   options.renew = [&env, files] { return files.Read(env); };
   options.server_name = TextSetting("MILLRACE_TLS_SERVER_NAME");
   return options;

@@ -16,6 +16,8 @@ signed() { # name, authority, days, alternative name
   authority other
   signed server ours 2 "DNS:server.test,IP:127.0.0.1"
   signed worker ours 2 "DNS:worker-0.test"
+  signed client ours 2 "DNS:worker-0.test,URI:millrace://role/client"
+  signed task ours 2 "DNS:worker-0.test,URI:millrace://role/task"
   signed nameless ours 2 "DNS:somewhere-else.test"
   signed expired ours -1 "DNS:worker-0.test,IP:127.0.0.1"
   signed stranger other 2 "DNS:worker-0.test,IP:127.0.0.1"

@@ -6,10 +6,14 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <optional>
+
 #include "absl/strings/numbers.h"
+#include "base/exceptions.h"
 #include "base/hash_map.h"
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
+#include "cluster/grpc/certificates.h"
 #include "cluster/grpc/protocol.h"
 
 namespace millrace::grpc_transport {
@@ -17,6 +21,35 @@ namespace {
 
 constexpr int kFirstBackoffMillis = 100, kMostBackoffMillis = 2000;
 constexpr int kConnectMillis = 5000;
+
+constexpr absl::Duration kAskPatience = absl::Seconds(2);
+constexpr int64_t kVerdictNanos = 2'000'000'000;  // for so long it holds
+
+// Why the server cannot be reached, where that is no matter of time. Outlives the channel.
+class Diagnosis {
+ public:
+  // What is known, or nothing: then the caller may find it out, and says so with Found.
+  std::optional<Status> Known(int64_t now) {
+    absl::MutexLock lock(&mu_);
+    if (!is_being_found_ && (found_nanos_ == 0 || now - found_nanos_ > kVerdictNanos)) {
+      is_being_found_ = true;
+      return std::nullopt;
+    }
+    return why_;
+  }
+  void Found(Status why, int64_t now) {
+    absl::MutexLock lock(&mu_);
+    why_ = std::move(why);
+    found_nanos_ = now;
+    is_being_found_ = false;
+  }
+
+ private:
+  absl::Mutex mu_;
+  Status why_ ABSL_GUARDED_BY(mu_);
+  int64_t found_nanos_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_being_found_ ABSL_GUARDED_BY(mu_) = false;
+};
 
 class ClientCall;
 
@@ -28,7 +61,7 @@ struct State {
         poller(p),
         address(a),
         secret(options.credentials ? options.credentials->secret : ""),
-        has_credentials(options.credentials.has_value()),
+        server_name(options.server_name),
         credentials(c),
         arguments(with) {}
   // For a call that begins: a new connection where there is none that shows what it should.
@@ -55,8 +88,9 @@ struct State {
   Poller& poller;
   const std::string address;
   const std::string secret;
-  const bool has_credentials;
+  const std::string server_name;
   Credentials& credentials;
+  Diagnosis diagnosis;
   const grpc::ChannelArguments arguments;
   absl::Mutex mu;
   std::shared_ptr<grpc::ChannelCredentials> shown ABSL_GUARDED_BY(mu);  // by the connection
@@ -88,6 +122,7 @@ class ClientCall final : public Completion, public std::enable_shared_from_this<
       return Refuse(
           ResourceExhausted("a request of ", request.size(), " bytes; gRPC takes at most ", kMaxMessageBytes));
     }
+    has_patience_ = options.timeout > 2 * kAskPatience;
     if (options.timeout != absl::InfiniteDuration()) {
       context_.set_deadline(gpr_time_add(
           gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(absl::ToInt64Nanoseconds(options.timeout), GPR_TIMESPAN)));
@@ -110,7 +145,31 @@ class ClientCall final : public Completion, public std::enable_shared_from_this<
   }
 
  private:
-  void Done(bool /*ok: always*/) override { Reply(Result()); }
+  void Done(bool /*ok: always*/) override {
+    StatusOr<absl::Cord> result = Result();
+    const bool is_unreachable = status_.error_code() == grpc::StatusCode::UNAVAILABLE;
+    if (!is_unreachable || given_up_.load(std::memory_order_relaxed) || !has_patience_) {
+      return Reply(std::move(result));
+    }
+    if (const std::optional<Status> known = state_->diagnosis.Known(state_->env.MonotonicNanos())) {
+      return Reply(known->ok() ? std::move(result) : Where(known->code(), known->message()));
+    }
+    const Status started = state_->env.StartThread([self = shared_from_this(), result] {
+      const Status why = self->FindOut();
+      self->Reply(why.ok() ? result : self->Where(why.code(), why.message()));
+    });
+    if (started.ok()) return;
+    state_->diagnosis.Found(absl::OkStatus(), state_->env.MonotonicNanos());
+    Reply(std::move(result));
+  }
+
+  Status FindOut() {
+    const std::shared_ptr<const RpcCredentials> ours = state_->credentials.Now();
+    Status why =
+        WithoutExceptions([&] { return WhyRefused(state_->address, ours.get(), state_->server_name, kAskPatience); });
+    state_->diagnosis.Found(why, state_->env.MonotonicNanos());
+    return why;
+  }
 
   void Refuse(Status status) {
     state_->env.Schedule([self = shared_from_this(), status = std::move(status)] { self->Reply(status); });
@@ -173,6 +232,7 @@ class ClientCall final : public Completion, public std::enable_shared_from_this<
   CancellationManager* cancellation_ = nullptr;
   CancellationManager::Token token_ = CancellationManager::kInvalid;
   std::atomic<bool> given_up_{false};
+  bool has_patience_ = false;  // for finding out what is wrong
   grpc::ClientContext context_;
   grpc::ByteBuffer response_;
   grpc::Status status_;

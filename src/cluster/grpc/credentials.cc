@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "base/exceptions.h"
 #include "base/logging.h"
+#include "cluster/grpc/certificates.h"
 
 namespace millrace::grpc_transport {
 namespace {
@@ -85,7 +86,12 @@ class AskingCredentials final : public grpc::ServerCredentials {
 }  // namespace
 
 StatusOr<std::unique_ptr<Credentials>> Credentials::Make(Env& env, const RpcTransportOptions& options) {
-  if (options.credentials.has_value()) MR_RETURN_IF_ERROR(Check(*options.credentials));
+  if (options.credentials.has_value()) {
+    MR_RETURN_IF_ERROR(Check(*options.credentials));
+    MR_RETURN_IF_ERROR(Annotate(
+        CheckThatTheyFit(*options.credentials), absl::StrCat("credentials", options.origin.empty() ? "" : " (",
+                                                             options.origin, options.origin.empty() ? "" : ")", ": ")));
+  }
   return absl::WrapUnique(new Credentials(env, options));
 }
 
@@ -107,6 +113,7 @@ std::shared_ptr<const RpcCredentials> Credentials::Now() {
   if (got.ok()) {
     got->secret = now_->secret;
     Status s = Check(*got);
+    s.Update(CheckThatTheyFit(*got));
     if (s.ok() && got->certificate.empty() && !now_->certificate.empty()) s = InvalidArgument("there is none any more");
     if (!s.ok()) got = std::move(s);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gRPC logs: lines of ours, in their format and by their level, unless somebody listens. GRPC_VERBOSITY means what
-// it does everywhere.
+// What gRPC logs: lines of ours, in their format and by their level, unless somebody listens; each kind of error once a
+// minute. GRPC_VERBOSITY means what it does everywhere.
 #pragma once
 
 #include <string>

@@ -12,10 +12,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/exceptions.h"
+#include "cluster/access.h"
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
+#include "cluster/grpc/certificates.h"
 #include "cluster/grpc/log.h"
 #include "cluster/grpc/peer_users.h"
 #include "cluster/grpc/poller.h"
@@ -58,6 +61,15 @@ Status CheckReach(const std::string& address, const std::string& host, const Rpc
       "127.0.0.1, give certificates (`millrace certs` makes them, MILLRACE_TLS_CA, _CERT and _KEY say where they are; "
       "RpcTransportOptions::credentials), or set MILLRACE_ALLOW_INSECURE_REMOTE=1 (allow_insecure_remote) where the "
       "network lets nobody else in");
+}
+
+// A certificate that has roles must have that of a server.
+Status CheckRole(const RpcCredentials& credentials, const std::string& origin) {
+  const std::vector<std::string> roles = RolesIn(credentials.certificate, kRoleScheme);
+  if (roles.empty() || std::find(roles.begin(), roles.end(), "task") != roles.end()) return absl::OkStatus();
+  return InvalidArgument(
+      "the certificate", origin.empty() ? "" : " (", origin, origin.empty() ? "" : ")", " has the role ",
+      absl::StrJoin(roles, ", "), "; a server's has the role task (`millrace certs` makes task.pem)");
 }
 
 class GrpcServer;
@@ -313,6 +325,9 @@ StatusOr<std::unique_ptr<RpcServer>> NewServer(
   }
   if (options.credentials && options.credentials->certificate.empty()) {
     return InvalidArgument("a server at ", server_options.address, " needs a certificate and its key");
+  }
+  if (options.credentials && options.credentials->secret.empty()) {
+    MR_RETURN_IF_ERROR(CheckRole(*options.credentials, options.origin));
   }
   const std::string secret = options.credentials ? options.credentials->secret : "";
   const LogEar ear;  // what goes wrong is in the status

@@ -1169,14 +1169,26 @@ def find(path: str) -> Any:
     return _found[path]
 
 
+def _parts_of_package(path: List[str]) -> List[Any]:
+    """What a package without a row of its own holds beside the modules in it."""
+    if path[0] != "contrib":
+        return []
+    parts = [find(".".join(path[:2]))] if path[2:3] == ["python"] else []  # where contrib's packages gather the names of their modules
+    own = [part for part in path if part != "python"]
+    try:
+        return ([_module(".".join(own))] if len(own) > 2 else []) + parts
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("millrace."):
+            raise
+    return parts
+
+
 def _resolve(path: str) -> Any:
     target = TABLE.get(path, "@" if path in _PACKAGES else None)
     if target is None:
         raise _absent(path)
     if target == "@":
-        names = path.split(".")
-        inside = names[0] == "contrib" and names[2:3] == ["python"]  # where contrib's packages gather the names of their modules
-        return Joined(path, [find(".".join(names[:2]))] if inside else [])
+        return Joined(path, _parts_of_package(path.split(".")))
     if ":" in target:
         module, _, attribute = target.partition(":")
         value = _module(module or ".")

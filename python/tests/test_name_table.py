@@ -204,3 +204,13 @@ def test_dictionaries_of_modules_hold_their_names():
     with mock.patch.dict(vars(joined), {"GRUCell": 5}):
         assert tf.contrib.rnn.GRUCell == 5
     assert tf.contrib.rnn.GRUCell is tf.nn.rnn_cell.GRUCell
+
+
+def test_packages_without_a_row_hold_what_the_module_of_their_path_has():
+    """A row `learn.preprocessing.text` makes a package of `learn.preprocessing`: `import tensorflow.contrib.learn as learn` finds its classes."""
+    learn = names.Joined("contrib.learn", [names.find("contrib.learn")])
+    assert learn.preprocessing.VocabularyProcessor is tf.contrib.learn.preprocessing.VocabularyProcessor
+    gan = names.Joined("contrib.gan", [names.find("contrib.gan")])
+    assert gan.losses.wasserstein_generator_loss is tf.contrib.gan.losses.wasserstein_generator_loss
+    assert names.find("contrib.gan.python.losses").wasserstein_generator_loss is tf.contrib.gan.losses.wasserstein_generator_loss
+    assert names.find("contrib.learn.python").DNNClassifier is tf.contrib.learn.DNNClassifier

@@ -150,7 +150,7 @@ class _Scope:
         kwargs["aggregation"] = kwargs.get("aggregation") or VariableAggregation.NONE
         made = self._strategy.extended._create_variable(next_creator, **kwargs)
         if isinstance(made, Variable):
-            made._distribute_strategy = self._strategy
+            setattr(made, "_distribute_strategy", self._strategy)
         return made
 
     def _found(self) -> Tuple[Any, ...]:

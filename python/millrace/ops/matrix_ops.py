@@ -51,8 +51,8 @@ def matmul(
         is_matrix = a.get_shape().ndims == b.get_shape().ndims == 2
         if is_matrix and (narrow or ((a_is_sparse or b_is_sparse) and a.dtype.base_dtype in (dtypes.float32, dtypes.bfloat16))):
             both = a.dtype.base_dtype == b.dtype.base_dtype == dtypes.bfloat16  # the op gives float32
-            hints = dict(a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, name=None if both else scope)
-            product = gen_ops.sparse_mat_mul(a, b, transpose_a=transpose_a or adjoint_a, transpose_b=transpose_b or adjoint_b, **hints)
+            turned = transpose_a or adjoint_a, transpose_b or adjoint_b
+            product = gen_ops.sparse_mat_mul(a, b, *turned, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, name=None if both else scope)
             return math_ops.cast(product, dtypes.bfloat16, name="Cast") if both else product
         shapes = a.get_shape(), b.get_shape()
         if any(s.ndims is None or s.ndims > 2 for s in shapes):

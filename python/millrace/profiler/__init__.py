@@ -144,7 +144,8 @@ class Trace:
         middle = sorted(steps, key=lambda s: s.length)[len(steps) // 2]
         lines = [_head(step) for step in steps[: 2 * rows]] if len(steps) > 1 else []
         if len(steps) > 2 * rows:
-            lines.append("... and %d steps more, in all %s to %s us" % (len(steps) - 2 * rows, *(_micros(f(s.length for s in steps)) for f in (min, max))))
+            least, most = min(s.length for s in steps), max(s.length for s in steps)
+            lines.append("... and %d steps more, in all %s to %s us" % (len(steps) - 2 * rows, _micros(least), _micros(most)))
         return "\n".join([*lines, *([""] if lines else []), _text(middle, rows)])
 
 

@@ -786,6 +786,7 @@ canned.optimizers canned.parsing_utils = estimator.%
 
 [python.keras]
 _impl.keras = keras
+optimizers = keras.optimizers_v1
 
 distribute.distributed_training_utils = keras.engine.distributed
 distribute.distribute_coordinator_utils distribute.multi_worker_training_state = @

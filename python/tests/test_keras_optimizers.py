@@ -208,3 +208,79 @@ def test_variables_of_a_kind_share_what_a_step_reads(name):
     getattr(O, name)(0.1).apply_gradients([(tf.ones([2]), v) for v in variables])
     constants = [op.name for op in tf.get_default_graph().get_operations() if op.type == "Const" and op.name.startswith(name + "/Const")]
     assert constants == [name + "/Const"]
+
+
+OF_OLD = {  # three steps of TensorFlow 1.15.5: kernel, bias
+    "SGD": (dict(lr=0.1, momentum=0.9, nesterov=True, decay=0.5), [-0.5295634, -0.1023882, -0.3444713]),
+    "RMSprop": (dict(decay=0.1), [0.9937430, 0.9937437, -0.0062540]),
+    "Adagrad": ({}, [0.9772611, 0.9772713, -0.0226950]),
+    "Adadelta": (dict(decay=0.1), [0.9964126, 0.9964130, -0.0035861]),
+    "Adam": (dict(decay=0.1), [0.9974884, 0.9974885, -0.0025115]),
+    "Adamax": (dict(decay=0.1), [0.9949777, 0.9949782, -0.0050199]),
+    "Nadam": ({}, [0.9948599, 0.9948604, -0.0051382]),
+}
+
+
+def stepped(optimizer):
+    x, y = np.array([[1, 2], [3, -1], [0, 0.5], [2, 2]], "float32"), np.array([[1], [0], [2], [-1]], "float32")
+    model = keras.Sequential([L.Dense(1, input_shape=(2,), kernel_initializer="ones")])
+    model.compile(optimizer, "mse")
+    for _ in range(3):
+        model.train_on_batch(x, y)
+    return model, np.concatenate([w.ravel() for w in model.get_weights()])
+
+
+@pytest.mark.parametrize("name", OF_OLD)
+def test_optimizers_of_the_private_module_are_those_of_old(name):
+    kind, (given, expected) = getattr(tf.python.keras.optimizers, name), OF_OLD[name]
+    optimizer = kind(**given)
+    model, weights = stepped(optimizer)
+    np.testing.assert_allclose(weights, expected, atol=2e-6)
+    assert K.get_value(model.optimizer.iterations) == 3 and optimizer.get_config()["lr"] == pytest.approx(K.get_value(optimizer.lr))
+    optimizer.set_weights(optimizer.get_weights())
+    again = kind.from_config(optimizer.get_config())
+    assert again.get_config() == optimizer.get_config()
+    today = O.deserialize(O.serialize(optimizer))
+    assert type(today) is getattr(O, name) and today.get_config()["learning_rate"] == pytest.approx(optimizer.get_config().get("lr"))
+
+
+def test_configs_variables_and_updates_of_old():
+    old = tf.python.keras.optimizers
+    adam = old.Adam(amsgrad=True, clipnorm=0.5)
+    _, weights = stepped(adam)
+    np.testing.assert_allclose(weights, [0.9970001, 0.9970001, -0.0029998], atol=1e-6)
+    assert [v.op.name for v in tf.global_variables()][:5] == ["Adam/iterations", "Adam/lr", "Adam/beta_1", "Adam/beta_2", "Adam/decay"]
+    assert (len(adam.weights), len(adam.updates)) == (7, 8) and adam.get_config()["clipnorm"] == 0.5
+    assert list(old.RMSprop().get_config()) == ["lr", "rho", "decay", "epsilon"]
+    for wrong in ({"learning_rate": 0.5}, {"name": "mine"}):
+        with pytest.raises(TypeError, match="Unexpected keyword"):
+            old.SGD(**wrong)
+    with pytest.raises(ValueError, match="does not match the number of weights"):
+        old.RMSprop().set_weights([1])
+    with pytest.raises(NotImplementedError, match="get_updates"):
+        adam.apply_gradients([])
+    with pytest.raises(NotImplementedError):
+        old.Optimizer().get_updates(None, None)
+
+
+def test_files_leave_out_the_state_of_old_optimizers(tmp_path, monkeypatch):
+    warned = []
+    monkeypatch.setattr(tf.logging, "warning", lambda text, *args: warned.append(text % args))
+    model, _ = stepped(tf.python.keras.optimizers.SGD(momentum=0.9))
+    model.save_weights(str(tmp_path / "weights"), save_format="tf")
+    assert "Keras optimizer" in warned[0]
+
+
+def test_files_of_old_optimizers_make_those_of_today(tmp_path):
+    pytest.importorskip("h5py")
+    model, _ = stepped(tf.python.keras.optimizers.SGD(momentum=0.9))
+    model.save(str(tmp_path / "model.h5"))
+    loaded = keras.models.load_model(str(tmp_path / "model.h5"))
+    assert type(loaded.optimizer) is O.SGD and K.get_value(loaded.optimizer.iterations) == 3
+
+
+def test_an_optimizer_of_tf_train_has_first_values_in_sessions():
+    made = tf.python.keras.optimizers.TFOptimizer(tf.train.AdamOptimizer(0.01))
+    K.track_tf_optimizer(made)
+    model, _ = stepped(made)
+    assert K.get_value(model.optimizer.iterations) == 3

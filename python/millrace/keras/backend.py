@@ -93,6 +93,10 @@ def get_session(op_input_list: Any = ()) -> Any:
     return session
 
 
+def track_tf_optimizer(tf_optimizer: Any) -> None:
+    """Has sessions give an optimizer of tf.train first values: they do so for all variables of their graph, and there is nothing to be done."""
+
+
 def set_session(session: Any) -> None:
     """Sets the session that models run in."""
     _state["session"] = session

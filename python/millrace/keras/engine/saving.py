@@ -11,9 +11,10 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import numpy as np
 
+from millrace import tf_logging
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras import losses, metrics, optimizers
+from millrace.keras import losses, metrics, optimizers, optimizers_v1
 from millrace.layers.recurrent import GRU, LSTM
 from millrace.layers.wrappers import Bidirectional, TimeDistributed
 from millrace.train.checkpoint_management import update_checkpoint_state
@@ -231,6 +232,8 @@ class SavedWeights:
         if not may_write(str(filepath) if hdf5 else "%s.index" % filepath, overwrite):
             return
         if not hdf5:
+            if isinstance(self.optimizer, optimizers_v1.Optimizer):
+                tf_logging.warning("The state of this model's Keras optimizer (%s) is not in the checkpoint: use one of tf.keras.optimizers.", self.optimizer)
             path = self._checkpoint().write(filepath, K.get_session())
             update_checkpoint_state(os.path.dirname(path), path, [path], save_relative_paths=True)
             return

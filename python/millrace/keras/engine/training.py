@@ -14,7 +14,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.keras import backend as K
-from millrace.keras import losses, optimizers
+from millrace.keras import losses, optimizers, optimizers_v1
 from millrace.keras import metrics as metrics_module
 from millrace.keras.engine import training_data as data
 from millrace.keras.engine.composites import fed_as
@@ -204,7 +204,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         if scale is None:
             return optimizer
         if not isinstance(optimizer, LossScaleOptimizer):
-            if not isinstance(optimizer, Optimizer):
+            if not isinstance(optimizer, Optimizer) or isinstance(optimizer, optimizers_v1.Optimizer):
                 raise at_user_line(
                     ValueError(
                         '"optimizer" must be an instance of tf.keras.optimizers.Optimizer when a dype policy with a loss scale  used, but got: %s. '

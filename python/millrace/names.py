@@ -810,9 +810,9 @@ device_util = framework.device_names
 shared_variable_creator numpy_dataset = train.shared_variables
 all_reduce = contrib.all_reduce
 distribution_strategy_context distribute_lib mirrored_strategy one_device_strategy parameter_server_strategy central_storage_strategy = framework.strategy
-cross_device_ops reduce_util = framework.cross_device_ops
+cross_device_ops cross_device_utils reduce_util = framework.cross_device_ops
 collective_all_reduce_strategy.CollectiveAllReduceStrategy = framework.strategy:MultiWorkerMirroredStrategy
-collective_all_reduce_strategy cross_device_utils tpu_strategy = @
+collective_all_reduce_strategy tpu_strategy = @
 input_lib values = framework.replica_inputs
 multi_worker_test_base estimator_training summary_op_util step_fn = @
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 from millrace.framework import execution_callbacks
 from millrace.keras.engine import distributed
 
@@ -44,6 +45,35 @@ def test_what_reduces_is_taken_and_changes_nothing():
         ops.broadcast(value, ["/cpu:0", "/cpu:1"])
     with pytest.raises(ValueError, match="must be a tf.distribute.CrossDeviceOps"):
         tf.distribute.MirroredStrategy(cross_device_ops="nccl")
+
+
+def test_slices_are_put_together_as_slices():
+    values = names.find("python.distribute.cross_device_utils")
+    dense = tf.constant([[1.0, 2.0], [0.0, 0.0]])
+    slices = tf.IndexedSlices(tf.constant([[3.0, 4.0]]), tf.constant([1]), tf.constant([2, 2]))
+    total = values.aggregate_tensors_or_indexed_slices([dense, slices])
+    half = values.divide_by_n_tensors_or_indexed_slices(slices, 2)
+    copied = values.copy_tensor_or_indexed_slices_to_device(slices, "/cpu:0")
+    assert all(isinstance(v, tf.IndexedSlices) for v in (total, half, copied)) and copied.values.device == "/device:CPU:0"
+    assert values.contains_indexed_slices([dense, (slices,)]) and not values.contains_indexed_slices([dense])
+    with tf.Session() as session:
+        made = session.run([tf.convert_to_tensor(v) for v in (total, half, copied)] + [values.aggregate_tensors_or_indexed_slices([dense, dense])])
+    assert [m.tolist() for m in made] == [[[1, 2], [3, 4]], [[0, 0], [1.5, 2]], [[0, 0], [3, 4]], [[2, 4], [0, 0]]]
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_averages_stay_where_a_batch_is_empty(fused):
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    strategy.extended.experimental_enable_get_next_as_optional = True
+    with tf.Graph().as_default(), strategy.scope(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None, 4, 4, 3])
+        layer = tf.layers.BatchNormalization(momentum=0.5, fused=fused)
+        strategy.experimental_run_v2(lambda: layer.apply(x, training=True))
+        session.run(tf.global_variables_initializer())
+        session.run(layer.updates, {x: np.zeros([0, 4, 4, 3])})
+        assert session.run([layer.moving_mean, layer.moving_variance])[1].tolist() == [1, 1, 1] and session.run(layer.moving_mean).tolist() == [0, 0, 0]
+        session.run(layer.updates, {x: np.ones([2, 4, 4, 3])})
+        assert session.run(layer.moving_mean).tolist() == [0.5, 0.5, 0.5]
 
 
 def test_inputs_of_the_only_pipeline():

@@ -8,7 +8,8 @@ import enum
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import device
+from millrace.framework.composite_tensors import IndexedSlices
+from millrace.framework.graph import device, get_default_graph
 
 
 class ReduceOp(enum.Enum):
@@ -116,3 +117,39 @@ class AllReduceCrossDeviceOps(_InPacks):
     def __init__(self, all_reduce_alg: str = "nccl", num_packs: int = 1, agg_small_grads_max_bytes: int = 0, agg_small_grads_max_group: int = 10) -> None:
         del all_reduce_alg, agg_small_grads_max_bytes, agg_small_grads_max_group  # there is nothing to add
         super().__init__(num_packs)
+
+
+# ---- values that may be slices ----
+
+
+def aggregate_tensors_or_indexed_slices(values: Sequence[Any], accumulation_fn: Optional[Callable[[Sequence[Any]], Any]] = None) -> Any:
+    """The sum of tensors, or what accumulation_fn makes of them; of IndexedSlices, all slices as IndexedSlices."""
+    from millrace.ops import array_ops, math_ops
+
+    if not any(isinstance(v, IndexedSlices) for v in values):
+        return (accumulation_fn or math_ops.add_n)(values)
+    slices = [math_ops._as_indexed_slices(v) for v in values]
+    return IndexedSlices(array_ops.concat([v.values for v in slices], 0), array_ops.concat([v.indices for v in slices], 0), slices[0].dense_shape)
+
+
+def divide_by_n_tensors_or_indexed_slices(value: Any, n: Any) -> Any:
+    """A tensor by n, or IndexedSlices whose values are."""
+    return IndexedSlices(value.values / n, value.indices, value.dense_shape) if isinstance(value, IndexedSlices) else value / n
+
+
+def copy_tensor_or_indexed_slices_to_device(value: Any, device: Any) -> Any:
+    """A tensor, or IndexedSlices, on a device."""
+    from millrace.ops import array_ops
+
+    with get_default_graph().device(device):
+        if not isinstance(value, IndexedSlices):
+            return array_ops.identity(value)
+        parts = [None if part is None else array_ops.identity(part) for part in (value.values, value.indices, value.dense_shape)]
+        return IndexedSlices(*parts)
+
+
+def contains_indexed_slices(value: Any) -> bool:
+    """Whether it, or one of a list of it, or of the values that replicas have, are IndexedSlices."""
+    if isinstance(value, IndexedSlices):
+        return True
+    return isinstance(value, (list, tuple)) and any(contains_indexed_slices(v) for v in value)

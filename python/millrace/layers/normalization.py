@@ -11,6 +11,7 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import control_dependencies, name_scope
+from millrace.framework.strategy import get_strategy, has_strategy
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.layers.nodes import InputSpec, listed
@@ -275,6 +276,12 @@ class BatchNormalization(SettingsLayer):
         """Moves the averages towards the statistics of a batch, unless the layer does not train."""
         if isinstance(training, (bool, int)) and not training:
             return
+        if has_strategy() and getattr(get_strategy().extended, "experimental_enable_get_next_as_optional", False):  # batches may be empty
+            there_are_some = array_ops.size(inputs) > 0
+            mean, variance = (
+                array_ops.where(there_are_some, value, math_ops.cast(average, value.dtype))
+                for average, value in ((self.moving_mean, mean), (self.moving_variance, variance))
+            )
         for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
             self.add_update(self._moved(average, value, training, self.momentum), inputs=inputs)
 

@@ -473,6 +473,7 @@ boosted_trees_ops = train.boosted_trees ops.gen_ops
 inplace_ops = ops.inplace_ops ops.gen_ops
 gen_bitwise_ops = . ops.gen_ops ops.raw_ops
 gen_array_ops gen_audio_ops gen_candidate_sampling_ops gen_checkpoint_ops gen_control_flow_ops gen_ctc_ops gen_data_flow_ops = ops.gen_ops ops.raw_ops
+gen_functional_ops.case = ops.functional_calls:case
 gen_dataset_ops gen_functional_ops gen_image_ops gen_io_ops gen_linalg_ops gen_list_ops gen_logging_ops gen_lookup_ops gen_math_ops gen_nn_ops = ops.gen_ops ops.raw_ops
 gen_boosted_trees_ops gen_parsing_ops gen_random_ops gen_resource_variable_ops gen_rnn_ops gen_script_ops gen_sdca_ops gen_set_ops gen_sparse_ops gen_spectral_ops = ops.gen_ops ops.raw_ops
 gen_state_ops gen_stateless_random_ops gen_string_ops gen_summary_ops gen_user_ops = ops.gen_ops ops.raw_ops

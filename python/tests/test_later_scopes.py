@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
 
 @pytest.fixture(autouse=True)
@@ -290,3 +291,84 @@ def test_shapes_that_nobody_validates(use_resource):
             got("zeros", shape=[None, 2], initializer=tf.zeros_initializer())
         with pytest.raises(ValueError, match="must be fully defined"):
             tf.get_variable("w", shape=[None, 2], initializer=tf.zeros_initializer(), use_resource=use_resource)
+
+
+def test_getters_are_told_of_copies_if_they_ask():
+    seen = []
+
+    def all_of_it(getter, name, *args, **kwargs):
+        seen.append((kwargs["synchronization"], kwargs["aggregation"]))
+        return getter(name, *args, **kwargs)
+
+    def of_before(getter, name, shape=None, dtype=None, initializer=None, trainable=None, reuse=None, **_):
+        return getter(name, shape=shape, dtype=dtype, initializer=initializer, reuse=reuse)
+
+    def by_name(
+        getter,
+        name,
+        shape,
+        dtype,
+        initializer,
+        regularizer,
+        reuse,
+        trainable,
+        collections,
+        caching_device,
+        partitioner,
+        validate_shape,
+        use_resource,
+        constraint,
+    ):
+        return getter(name, shape=shape, dtype=dtype)
+
+    with tf.Graph().as_default():
+        mean = tf.VariableAggregation.MEAN
+        with tf.variable_scope("a", custom_getter=all_of_it):
+            v = tf.get_variable("v", [2], aggregation=mean)
+        assert seen == [(tf.VariableSynchronization.AUTO, mean)] and v.aggregation is mean and v.synchronization is tf.VariableSynchronization.AUTO
+        for i, getter in enumerate((of_before, by_name)):
+            with tf.variable_scope("s%d" % i, custom_getter=getter):
+                assert tf.get_variable("v", [2]).name == "s%d/v:0" % i
+        read = tf.get_variable("read", [4], synchronization=tf.VariableSynchronization.ON_READ, partitioner=tf.fixed_size_partitioner(2))
+        assert [part.synchronization for part in read] == [tf.VariableSynchronization.ON_READ] * 2 and not any(part.trainable for part in read)
+
+
+def test_templates_that_are_functions_of_the_graph():
+    def double(x):
+        return tf.get_variable("w", [], initializer=tf.constant_initializer(2.0)) * x
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = names.find("python.ops.template").make_template_internal("t", double, create_graph_function_=True)
+        results = [made(tf.constant(3.0)), made(tf.constant(4.0))]
+        session.run(tf.global_variables_initializer())
+        assert session.run(results) == [6, 8] and [v.name for v in made.variables] == ["t/w:0"]
+
+
+def test_cases_of_functions():
+    raw = names.find("python.ops.gen_functional_ops")
+    Defun = names.find("python.framework.function").Defun
+    with tf.Graph().as_default(), tf.Session() as session:
+        more, twice = Defun(tf.float32)(lambda x: x + 1.0), tf.function(lambda x: x * 2.0).get_concrete_function(tf.TensorSpec([], tf.float32))
+        index = tf.placeholder(tf.int32, [])
+        made = raw.case(index, [3.0], [tf.float32], [more, twice])
+        assert [session.run(made, {index: i}) for i in (0, 1, 5)] == [[4], [6], [6]]
+
+
+@pytest.mark.parametrize("fold", [tf.foldl, tf.foldr, tf.scan])
+def test_folds_keep_their_structure(fold):
+    with tf.Graph().as_default():
+        elements, zero = tf.constant([1.0, 2.0]), tf.constant(0.0)
+        for initial, fn in ((zero, lambda a, x: (a + x,)), ((zero,), lambda a, x: a[0] + x)):
+            with pytest.raises(ValueError, match="don't have the same nested structure"):
+                fold(fn, elements, initializer=initial)
+        with pytest.raises(TypeError, match="don't have the same"):
+            fold(lambda a, x: [a[0] + x], elements, initializer=(zero,))
+
+
+def test_collections_of_critical_sections():
+    sections = names.find("python.ops.critical_section_ops")
+    with tf.Graph().as_default():
+        section = tf.CriticalSection()
+        section.execute(lambda: tf.constant(1.0) + 1.0)
+        assert tf.get_collection(sections.CRITICAL_SECTIONS) == [section]
+        assert [e.op.type for e in tf.get_collection(sections.CRITICAL_SECTION_EXECUTIONS)] == ["MutexLock"]

@@ -10,19 +10,12 @@ from typing import Any, Callable, List, NamedTuple, Optional, Set
 from millrace.framework import nest
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import (
-    GraphKeys,
-    Operation,
-    Tensor,
-    add_to_collection,
-    colocate_with,
-    control_dependencies,
-    get_collection,
-    get_default_graph,
-    name_scope,
-)
+from millrace.framework.graph import Operation, Tensor, add_to_collection, colocate_with, control_dependencies, get_collection, get_default_graph, name_scope
 from millrace.ops import array_ops, gen_ops
 from millrace.ops.variables import Variable
+
+
+CRITICAL_SECTIONS, CRITICAL_SECTION_EXECUTIONS = "critical_sections", "critical_section_executions"  # collections
 
 
 class _Execution(NamedTuple):
@@ -32,6 +25,7 @@ class _Execution(NamedTuple):
     lock: Operation
     resources: List[Any]
     exclusive: bool
+    op = property(lambda self: self.lock, doc="The operation of the lock.")
 
 
 def _named_by(fn: Callable[..., Any]) -> List[Any]:
@@ -78,7 +72,7 @@ class CriticalSection:
             with control_dependencies(None):
                 self._handle = gen_ops.mutex_v2(shared_name=self._shared_name, name="mutex")
         self._name = scope[:-1]
-        add_to_collection(GraphKeys.RESOURCES + "/critical_sections", self)
+        add_to_collection(CRITICAL_SECTIONS, self)
 
     name = property(lambda self: self._name, doc="Its name in the graph.")
 
@@ -121,8 +115,7 @@ class CriticalSection:
 
     def _check(self, body: List[Operation], before: Set[Operation], lock: Operation, exclusive: bool) -> None:
         outside = [x for op in body for x in op.inputs if x.op in before]
-        key = "critical_section_executions"
-        for other in get_collection(key):
+        for other in get_collection(CRITICAL_SECTION_EXECUTIONS):
             late = [x.op for x in outside if x.op is not lock and not _depends([lock], x.op)]
             if other.handle is self._handle and _depends(late, other.lock):
                 raise at_user_line(
@@ -132,7 +125,7 @@ class CriticalSection:
                     )
                 )
         resources = [x for x in outside if x.dtype.name == "resource" and x is not self._handle]
-        for other in get_collection(key):
+        for other in get_collection(CRITICAL_SECTION_EXECUTIONS):
             common = [r for r in resources if any(r is o for o in other.resources)]
             if other.handle is not self._handle and common and (exclusive or other.exclusive):
                 raise at_user_line(
@@ -142,4 +135,4 @@ class CriticalSection:
                         % (sorted({r.name for r in common}), self._name, other.lock.name)
                     )
                 )
-        add_to_collection(key, _Execution(self._handle, lock, resources, exclusive))
+        add_to_collection(CRITICAL_SECTION_EXECUTIONS, _Execution(self._handle, lock, resources, exclusive))

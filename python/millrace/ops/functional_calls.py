@@ -35,6 +35,11 @@ def If(cond: Any, inputs: Sequence[Any], then_branch: Any, else_branch: Any, nam
     return _listed(gen_ops._if(cond, list(inputs), _results(then_branch), _name_of(then_branch), _name_of(else_branch), name=name))
 
 
+def case(branch_index: Any, input: Sequence[Any], Tout: Any, branches: Sequence[Any], output_shapes: Any = (), name: Optional[str] = None) -> List[Tensor]:
+    """What the function at a place of `branches` (Defuns, functions of tf.function, or names) returns for the inputs; the last one where there is none."""
+    return _listed(gen_ops.case(branch_index, list(input), Tout, [_name_of(b) for b in branches], output_shapes, name=name))
+
+
 def symbolic_gradient(input: Sequence[Any], Tout: Any, f: Any, name: Optional[str] = None) -> Any:
     """The gradients of a function (a Defun, or its name) by its arguments. `input`: these, then the gradients of what it returns."""
     made = _listed(gen_ops.symbolic_gradient(list(input), Tout, _name_of(f), name=name))

@@ -111,7 +111,7 @@ def _folded(
         graph.unique_name(name or kind),
         elements,
         first,
-        _called(fn, [accumulator, elems], []),
+        _called(fn, [accumulator, elems], [], accumulator, [t.dtype.base_dtype for t in first or elements]),
         parallel_iterations,
         not back_prop,
         swap_memory,

@@ -251,7 +251,8 @@ class VariableScope:
             make = getattr(graph, "_variable_outside", None) or functools.partial(_lifted, make)
         with name_scope(None):
             if custom_getter is None:
-                return make(**arguments)
+                return make(synchronization=synchronization, aggregation=aggregation, **arguments)
+            arguments.update(_of_replicas(custom_getter, synchronization, aggregation))
             if _takes_names(custom_getter):
                 return custom_getter(getter=make, **arguments)
             arguments.pop("name")
@@ -273,6 +274,17 @@ def _takes_names(custom_getter: Callable[..., Any]) -> bool:
     return "getter" in parameters and ("name" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()))
 
 
+def _of_replicas(custom_getter: Callable[..., Any], synchronization: Any, aggregation: Any) -> Dict[str, Any]:
+    """What is said of copies, by name, as far as a custom getter takes it: those of programs for 1.10 and before do not."""
+    given = {"synchronization": synchronization or replication.VariableSynchronization.AUTO, "aggregation": aggregation or replication.VariableAggregation.NONE}
+    try:
+        parameters = inspect.signature(custom_getter).parameters
+    except (TypeError, ValueError):
+        return given
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return {name: value for name, value in given.items() if takes_all or name in parameters}
+
+
 def _true_getter(
     name: str,
     shape: Any = None,
@@ -289,6 +301,8 @@ def _true_getter(
     constraint: Any = None,
     partition_info: Any = None,
     store: Optional[_Store] = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
     **unused: Any,
 ) -> Any:
     """Finds or makes the variable of a full name."""
@@ -312,6 +326,7 @@ def _true_getter(
             use_resource,
             constraint,
             store,
+            {"synchronization": synchronization, "aggregation": aggregation},
         )
     static = tensor_shape.as_shape(shape)
     found = store.variables.get(name)
@@ -368,6 +383,8 @@ def _true_getter(
         dtype=wanted,
         constraint=constraint,
         use_resource=use_resource,
+        synchronization=synchronization,
+        aggregation=aggregation,
     )
     store.variables[name] = variable
     if regularizer:
@@ -448,6 +465,7 @@ def _partitioned(
     use_resource: Optional[bool],
     constraint: Any,
     store: _Store,
+    of_replicas: Dict[str, Any],
 ) -> Any:
     if name in store.variables:
         raise at_user_line(
@@ -521,6 +539,7 @@ def _partitioned(
             constraint,
             partition_info=PartitionInfo(sizes, offsets) if size else None,
             store=store,
+            **of_replicas,
         )
         part._set_save_slice_info(Variable.SaveSliceInfo(name, sizes, offsets, part_shape))
         parts.append(part)
@@ -579,6 +598,8 @@ def get_variable(
         use_resource,
         custom_getter,
         constraint,
+        synchronization,
+        aggregation,
     )
 
 

@@ -420,6 +420,9 @@ def test_checkpoint_states(tmp_path):
     assert list(state.all_model_checkpoint_timestamps) == [1.0, 2.0] and state.last_preserved_timestamp == 0.5
     tf.train.update_checkpoint_state(folder, folder + "/b", [folder + "/a", folder + "/b"], None, [1.0, 2.0], 0.5)
     assert list(tf.train.get_checkpoint_state(folder).all_model_checkpoint_timestamps) == [1.0, 2.0]
+    paths = [folder + "/a"]
+    state = tf.train.generate_checkpoint_state_proto(folder, folder + "/b", paths)
+    assert list(state.all_model_checkpoint_paths) == paths == [folder + "/a", folder + "/b"]  # TensorFlow adds to the list that it is given
     with pytest.raises(ValueError, match="timestamps"):
         tf.train.generate_checkpoint_state_proto(folder, folder + "/b", [folder + "/b"], [1.0, 2.0])
 

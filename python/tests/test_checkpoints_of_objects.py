@@ -3,11 +3,13 @@
 
 import os
 import subprocess
+import types
 
 import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 from millrace.train import tracking
 
 PYTHON = os.environ.get("MILLRACE_TF_PYTHON")
@@ -266,6 +268,18 @@ def test_first_values_from_a_checkpoint_are_those_that_others_take(tmp_path):
         twice = tf.get_variable("twice", initializer=v.initialized_value() * 2)
         session.run(tf.global_variables_initializer())
         assert session.run(twice).tolist() == [2, 4]
+    with tf.Graph().as_default() as graph:
+        v = tf.get_variable("v", [2], use_resource=True)
+        before = len(graph.get_operations())
+        tf.train.init_from_checkpoint(path, {"v": v})
+        assert not any(op.type == "ReadVariableOp" for op in graph.get_operations()[before:])
+
+
+def test_the_clock_of_managers_can_be_replaced(tmp_path, monkeypatch):
+    management = names.find("python.training.checkpoint_management")
+    monkeypatch.setattr(management, "time", types.SimpleNamespace(time=lambda: 10000.0))
+    management.CheckpointManager(tf.train.Checkpoint(v=tf.Variable(1.0)), tmp_path, 2).save()
+    assert list(tf.train.get_checkpoint_state(str(tmp_path)).all_model_checkpoint_timestamps) == [10000]
 
 
 OTHER = """

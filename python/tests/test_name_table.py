@@ -68,7 +68,7 @@ import time
 from tensorflow.python.training import checkpoint_management  # several modules of ours, two of which have it
 with test.mock.patch.object(checkpoint_management, "time") as clock:
     assert checkpoint_management.time is clock
-assert checkpoint_management.time is time and tf.train.CheckpointManager.__init__.__globals__["time"] is time
+assert checkpoint_management.time is time and tf.train.Saver.__init__.__globals__["time"] is time
 try:
     import tensorflow.python.ops.no_such_module
     raise SystemExit("imported")

@@ -9,7 +9,6 @@ import threading
 import traceback
 from typing import Any, Callable, Dict, List, Optional
 
-from millrace.framework.def_function import defun
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, get_collection
 from millrace.framework.registry import PACKAGE_PATH
@@ -178,6 +177,8 @@ def make_template_internal(
     **kwargs: Any,
 ) -> Template:
     """make_template, as libraries call it. `create_graph_function_`: what is called is a function of the graph, without arguments that are given by name."""
+    from millrace.framework.def_function import defun
+
     given = functools.partial(func_, **kwargs) if kwargs else func_
     return Template(name_, defun(given) if create_graph_function_ else given, create_scope_now_, unique_name_, custom_getter_)
 

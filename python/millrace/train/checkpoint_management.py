@@ -84,6 +84,8 @@ def generate_checkpoint_state_proto(
     if not paths or paths[-1] != model_checkpoint_path:
         tf_logging.info("%s is not in all_model_checkpoint_paths. Manually adding it.", model_checkpoint_path)
         paths.append(model_checkpoint_path)
+        if isinstance(all_model_checkpoint_paths, list):
+            all_model_checkpoint_paths.append(model_checkpoint_path)  # callers look at their list again, as in TensorFlow
         if times:
             times.append(time.time())
     if not os.path.isabs(save_dir):

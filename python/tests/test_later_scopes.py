@@ -372,3 +372,33 @@ def test_collections_of_critical_sections():
         section.execute(lambda: tf.constant(1.0) + 1.0)
         assert tf.get_collection(sections.CRITICAL_SECTIONS) == [section]
         assert [e.op.type for e in tf.get_collection(sections.CRITICAL_SECTION_EXECUTIONS)] == ["MutexLock"]
+
+
+def test_lists_refuse_elements_of_other_shapes():
+    with tf.Graph().as_default():
+        made = tf.TensorArray(tf.float32, size=2, infer_shape=False, element_shape=[None, 2]).write(0, tf.ones([5, 2]))
+        assert made.write(1, tf.ones([1, 2])).element_shape.as_list() == [None, 2]
+        with pytest.raises(ValueError, match="Inconsistent shapes"):
+            made.write(1, tf.ones([1, 3]))
+
+
+def test_scalars_are_no_elements_and_no_sizes():
+    with tf.Graph().as_default():
+        for fn in (tf.map_fn, lambda f, x: tf.scan(lambda a, b: a, x)):
+            with pytest.raises(ValueError, match="elems must be a 1\\+ dimensional Tensor, not a scalar"):
+                fn(lambda x: x, 1.0)
+        with pytest.raises(ValueError, match="Rank-0 tensors are not supported as the num_or_size_splits"):
+            tf.split(tf.ones([4, 4]), tf.constant(2))
+        with pytest.raises(TypeError, match="iterating over `tf.Tensor` is not allowed in Graph execution"):
+            iter(tf.constant(1))
+
+
+def test_values_that_may_be_composite():
+    ops = names.find("python.framework.ops")
+    with tf.Graph().as_default():
+        sparse = tf.SparseTensor([[0]], [1], [1])
+        assert ops.convert_to_tensor_or_composite(sparse) is sparse and ops.convert_to_tensor_or_composite([1, 2]).shape == [2]
+        assert isinstance(ops.convert_to_tensor_or_composite(tf.SparseTensorValue([[0]], [1], [1])), tf.SparseTensor)
+        with pytest.raises(RuntimeError, match="requested dtype"):
+            ops.convert_to_tensor_or_composite(sparse, tf.float32)
+    assert names.find("python.ops.variables").VariableAggregationV2.ONLY_FIRST_REPLICA is tf.VariableAggregation.ONLY_FIRST_TOWER

@@ -116,7 +116,7 @@ def test_what_is_wrong_with_a_model(tmp_path):
         builder = tf.saved_model.builder.SavedModelBuilder(str(tmp_path / "made"))
         signature = tf.saved_model.signature_def_utils.build_signature_def({"x": tf.saved_model.utils.build_tensor_info(tf.constant(1.0))}, {}, "m")
         kinds = [tf.saved_model.utils.build_tensor_info(tf.Variable(1, use_resource=r)).dtype for r in (False, True)]
-        assert kinds == [tf.int32._as_ref.as_datatype_enum, tf.int32.as_datatype_enum]  # as 1.15.5 says it
+        assert kinds == [103, 3]  # as 1.15.5 says it
         signature.inputs["x"].name = ""
         with pytest.raises(AssertionError, match="must have the name field set"):
             builder.add_meta_graph_and_variables(session, ["serve"], {"key": signature})

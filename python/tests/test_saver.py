@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 from millrace.train.saver import BaseSaverBuilder
 from millrace.train.session_manager import SessionManager
 
@@ -284,3 +285,29 @@ def test_a_path_without_a_checkpoint_is_an_error_of_both_kinds(tmp_path):
         for kind, text in ((ValueError, "is not a valid checkpoint: .*none"), (tf.errors.NotFoundError, "Failed to find any matching files for .*none")):
             with pytest.raises(kind, match=text):
                 saver.restore(session, str(tmp_path / "none"))
+
+
+def test_savers_that_are_functions(tmp_path):
+    functional, objects = names.find("python.training.saving.functional_saver"), names.find("python.training.saving.saveable_object_util")
+    prefix = str(tmp_path / "c")
+    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"CPU": 3})) as session:
+        values = []
+        for i in range(3):
+            with tf.device("/cpu:%d" % i):
+                values.append(tf.get_variable("v%d" % i, initializer=float(i), use_resource=i > 0))
+        session.run(tf.global_variables_initializer())
+        saveables = [made for v in values for made in objects.saveable_objects_for_op(v, v.op.name)]
+        saver = functional.MultiDeviceSaver(saveables)
+        assert session.run(saver.save(tf.constant(prefix))) == prefix.encode() and len(list(tmp_path.glob("c.data*"))) == 3
+        session.run([v.assign(-1.0) for v in values])
+        session.run(saver.restore(prefix))
+        assert session.run(values) == [0, 1, 2]
+        proto = saver.to_proto()
+        session.run([v.assign(-1.0) for v in values])
+        session.run(proto.restore_op_name, {proto.filename_tensor_name: prefix})
+        assert session.run(values) == [0, 1, 2]
+        one = functional._SingleDeviceSaver(objects.saveable_objects_for_op(values[2], "x"))
+        session.run(one.save(tf.constant(prefix + "1")))
+        assert tf.train.list_variables(prefix + "1") == [("x", [])]
+        with pytest.raises(ValueError, match="Expected a SaveableObject"):
+            functional.MultiDeviceSaver([values[0]])

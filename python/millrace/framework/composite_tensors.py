@@ -167,6 +167,17 @@ def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: Opt
     return value if isinstance(value, (IndexedSlices, SparseTensor)) else convert.convert_to_tensor(value, dtype, name)
 
 
+def convert_to_tensor_or_composite(value: Any, dtype: Any = None, name: Optional[str] = None) -> Any:
+    """Composite tensors as they are, a SparseTensor of a SparseTensorValue; else convert_to_tensor. RuntimeError where a composite one is of another type."""
+    if isinstance(value, SparseTensorValue):
+        value = SparseTensor.from_value(value)
+    if not isinstance(value, CompositeTensor):
+        return convert.convert_to_tensor(value, dtype, name)
+    if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):  # type: ignore[attr-defined]
+        raise at_user_line(RuntimeError("Tensor conversion requested dtype %s for Tensor with dtype %s: %r" % (dtype, value.dtype, value)))  # type: ignore[attr-defined]
+    return value
+
+
 def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: Optional[str] = None) -> Any:
     """SparseTensors as they are; else convert_to_tensor."""
     if isinstance(value, SparseTensorValue):

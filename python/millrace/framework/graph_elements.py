@@ -75,8 +75,9 @@ class Tensor(_core.Tensor):
         if dims is None or not dims or dims[0] < 0:
             raise at_user_line(
                 autograph_status.refusal(
-                    "iterating over a `tf.Tensor` whose first dimension is not known (%s)" % (self,),
-                    "A 'Tensor' object is not iterable then: use tf.map_fn or tf.while_loop, or tf.unstack(x, num).",
+                    "iterating over `tf.Tensor`",
+                    "The first dimension of %s is not known, and a 'Tensor' object is not iterable then: use tf.map_fn or tf.while_loop, or tf.unstack(x, num)."
+                    % (self,),
                 )
             )
         return (self[i] for i in range(dims[0]))

@@ -19,6 +19,7 @@ class VariableAggregation(enum.Enum):
     """How values of copies become one."""
 
     NONE, SUM, MEAN, ONLY_FIRST_REPLICA = 0, 1, 2, 3
+    ONLY_FIRST_TOWER = ONLY_FIRST_REPLICA  # its name in 1.11
 
     def __hash__(self) -> int:
         return hash(self.value)

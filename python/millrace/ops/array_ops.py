@@ -398,6 +398,8 @@ def split(*args: Any, **kwargs: Any) -> List[Tensor]:
         raise at_user_line(TypeError("split() missing %s" % ("the value" if value is None else "num_or_size_splits")))
     value = convert_to_tensor(value)
     if isinstance(num_or_size_splits, Tensor):
+        if num_or_size_splits.get_shape().ndims == 0:
+            raise at_user_line(ValueError("Rank-0 tensors are not supported as the num_or_size_splits argument to split: %s" % (num_or_size_splits,)))
         number = num or num_or_size_splits.get_shape()[0].value
         if number is None:
             raise at_user_line(ValueError("Cannot infer num from shape %s" % num_or_size_splits.get_shape()))

@@ -30,6 +30,15 @@ def _tensors(structure: Any) -> List[Any]:
     return [convert_to_tensor(v) for v in nest.flatten(structure)]
 
 
+def _elements(structure: Any) -> List[Any]:
+    """The tensors whose rows a function is called with. ValueError for one that has none."""
+    made = _tensors(structure)
+    for t in made:
+        if t.get_shape().ndims == 0:
+            raise at_user_line(ValueError("elems must be a 1+ dimensional Tensor, not a scalar: %s must have at least one dimension." % (t,)))
+    return made
+
+
 def _called(fn: Any, structures: Any, made: List[Any], wanted: Any = None, types: Any = None) -> Any:
     """fn with the leaves in the structures that it takes; the leaves of what it returns, which has the structure `wanted`."""
 
@@ -66,7 +75,7 @@ def map_fn(
     """fn of each element, stacked. `dtype` gives the structure and the types of what fn returns where they are not its argument's."""
     if not callable(fn):
         raise at_user_line(TypeError("fn must be callable."))
-    elements = _tensors(elems)
+    elements = _elements(elems)
     types = [] if dtype is None else [dtypes.dtype_number(t) for t in nest.flatten(dtype)]
     del infer_shape  # results of one shape are stacked in any case
     made: List[Any] = []
@@ -101,7 +110,7 @@ def _folded(
 ) -> Any:
     if not callable(fn):
         raise at_user_line(TypeError("fn must be callable."))
-    elements = _tensors(elems)
+    elements = _elements(elems)
     first = [] if initializer is None else _tensors(initializer)
     accumulator = elems if initializer is None else initializer
     graph = elements[0].graph

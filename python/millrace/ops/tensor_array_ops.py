@@ -82,9 +82,10 @@ class TensorArray:
     def _with_flow(self, flow: Tensor, shape: Any = None) -> "TensorArray":
         made = TensorArray(self._dtype, handle=self._handle, flow=flow, infer_shape=self._infer_shape, element_shape=self._element_shape)
         made._dynamic_size, made._size, made._known, made._beside = self._dynamic_size, self._size, self._known, self._beside
+        if shape is not None and not self._element_shape.is_compatible_with(shape):
+            infers = " (and infer_shape=True)" if self._infer_shape else ""
+            raise at_user_line(ValueError("Inconsistent shapes: saw %s but expected %s%s" % (shape, self._element_shape, infers)))
         if shape is not None and self._infer_shape:
-            if not self._element_shape.is_compatible_with(shape):
-                raise at_user_line(ValueError("Inconsistent shapes: saw %s but expected %s (and infer_shape=True)" % (shape, self._element_shape)))
             self._known[0] = self._element_shape.merge_with(shape)
         return made
 

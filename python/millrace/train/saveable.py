@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
@@ -203,6 +203,11 @@ def _of_parts(name: str, parts: Any) -> List[SaveableObject]:
         whole = info.full_name
         made.append(_of_variable(part, info.spec, name, str))
     return made
+
+
+def saveable_objects_for_op(op: Any, name: str) -> Iterator[SaveableObject]:
+    """The objects that a variable, a table or another such is saved as, under a name."""
+    yield from saveables_of({name: op})
 
 
 def saveables_of(names_to_saveables: Any) -> List[SaveableObject]:

@@ -210,3 +210,28 @@ def test_the_regularizer_of_a_scope_counts_what_a_loop_makes():
 def test_the_gate_of_a_highway_has_its_variables_beside_the_cell():
     tf.nn.dynamic_rnn(tf.contrib.rnn.HighwayWrapper(CELLS.BasicRNNCell(2)), tf.ones([1, 3, 2]), dtype=tf.float32)
     assert [v.op.name for v in tf.trainable_variables()][2:] == ["rnn/carry_w", "rnn/carry_b"]
+
+
+def test_settings_of_cells_around_others():
+    cell = tf.nn.rnn_cell
+
+    def again(made):
+        config = made.get_config()
+        assert config["cell"]["class_name"] == "GRUCell"
+        with pytest.raises(ValueError, match="overwrite the cell in the config"):
+            type(made).from_config(config)
+        other = type(made).from_config({**config, "cell": cell.GRUCell.from_config(config["cell"]["config"])})
+        assert other.get_config() == config and type(other.cell) is cell.GRUCell and other.cell is not made.cell
+        return other
+
+    with tf.Graph().as_default():
+        assert again(cell.DeviceWrapper(cell.GRUCell(3), "/cpu:0")).get_config()["device"] == "/cpu:0"
+        assert again(cell.ResidualWrapper(cell.GRUCell(3), residual_fn=lambda i, o: i + i + o))._residual_fn(1, 2) == 4
+        again(cell.ResidualWrapper(cell.GRUCell(3)))
+        dropped = again(cell.DropoutWrapper(cell.GRUCell(3), 0.5, dropout_state_filter_visitor=lambda s: True, name="mine"))
+        config = dropped.get_config()
+        assert dropped._dropout_state_filter(None) is True and config["name"] == "mine" and config["dropout_fn_type"] == "lambda"
+        assert (config["input_keep_prob"], config["output_keep_prob"], config["variational_recurrent"], config["seed"]) == (0.5, 1.0, False, None)
+        config["dropout_fn"] = ("another code", None, None)
+        with pytest.raises(ValueError, match="is not known to this program"):
+            cell.DropoutWrapper.from_config({**config, "cell": cell.GRUCell(3)})

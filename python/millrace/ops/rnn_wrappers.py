@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import hashlib
+import marshal
+import types
 from typing import Any, Callable, Dict, Optional
 
 from millrace.framework import arguments, nest, tensor_shape
@@ -25,13 +27,59 @@ def _spares_memories(part: Any) -> Any:
     return not isinstance(part, TensorArray)
 
 
+_KNOWN: Dict[str, Callable[..., Any]] = {}  # functions of this program, by what settings have of them
+
+
+def _settings_of(name: str, function: Callable[..., Any]) -> Dict[str, Any]:
+    """A function as settings: its code, defaults and closure, or the name of what is no function of Python."""
+    if isinstance(function, types.FunctionType):
+        code = marshal.dumps(function.__code__).decode("raw_unicode_escape")
+        closure = tuple(c.cell_contents for c in function.__closure__) if function.__closure__ else None
+        value, kind = (code, function.__defaults__, closure), "lambda"
+    else:
+        code = value = function.__name__  # type: ignore[assignment]
+        kind = "function"
+    _KNOWN[code] = function
+    return {name: value, name + "_type": kind, name + "_module": function.__module__}
+
+
 class _AroundCell:
     """A cell around another one, which checkpoints know as `cell`."""
 
     _cell: Any
+    _function = ("", "", "")  # an argument that is a function, where it is kept, and its name in settings
+
+    cell = property(lambda self: self._cell, doc="The cell.")
 
     def _children_by_name(self) -> Dict[str, Any]:
         return {"cell": self._cell}
+
+    def get_config(self) -> Dict[str, Any]:
+        """Its arguments; the cell as the name of its class and its own."""
+        config: Dict[str, Any] = super().get_config()  # type: ignore[misc]
+        config["cell"] = {"class_name": type(self._cell).__name__, "config": self._cell.get_config()}
+        _, kept, name = self._function
+        function = getattr(self, kept) if kept else None
+        return {**config, **(_settings_of(name, function) if getattr(self, "_is_given", False) else {})}
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:
+        """A cell of what get_config gave, with a cell in the place of `cell`. Functions must be those of this program: code out of files is not run."""
+        del custom_objects  # cells are given
+        config = dict(config)
+        if isinstance(config.get("cell"), dict):
+            raise at_user_line(
+                ValueError("RNNCellWrapper cannot reconstruct the wrapped cell. Please overwrite the cell in the config with a RNNCell instance.")
+            )
+        argument, _, name = cls._function
+        if name in config:
+            value = config.pop(name)
+            for more in ("_type", "_module"):
+                config.pop(name + more, None)
+            config[argument] = _KNOWN.get(value if isinstance(value, str) else value[0])
+            if config[argument] is None:
+                raise at_user_line(ValueError("The %s of %s is not known to this program: code out of files is not run." % (argument, cls.__name__)))
+        return cls(**config)
 
 
 class DropoutWrapper(_AroundCell, RNNCell):
@@ -48,8 +96,9 @@ class DropoutWrapper(_AroundCell, RNNCell):
         dtype: Any = None,
         seed: Optional[int] = None,
         dropout_state_filter_visitor: Any = None,
+        **kwargs: Any,
     ) -> None:
-        super().__init__()
+        super().__init__(dtype=dtype, **kwargs)
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise at_user_line(TypeError("dropout_state_filter_visitor must be callable"))
         for name, keep in (("input", input_keep_prob), ("state", state_keep_prob), ("output", output_keep_prob)):
@@ -57,7 +106,8 @@ class DropoutWrapper(_AroundCell, RNNCell):
             if known is not None and not 0 <= known <= 1:
                 raise at_user_line(ValueError("Parameter %s_keep_prob must be between 0 and 1: %s" % (name, known)))
         self._cell, self._input, self._output, self._state, self._seed = cell, input_keep_prob, output_keep_prob, state_keep_prob, seed
-        self._filter = dropout_state_filter_visitor or _spares_memories
+        self._settings_given = {"variational_recurrent": variational_recurrent, "input_size": input_size, "seed": seed}
+        self._dropout_state_filter, self._is_given = dropout_state_filter_visitor or _spares_memories, dropout_state_filter_visitor is not None
         self._noise: Any = {}
         if not variational_recurrent:
             return
@@ -78,6 +128,12 @@ class DropoutWrapper(_AroundCell, RNNCell):
 
     state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
     output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
+    _function = ("dropout_state_filter_visitor", "_dropout_state_filter", "dropout_fn")
+
+    def get_config(self) -> Dict[str, Any]:
+        """Its arguments."""
+        keep = {"input_keep_prob": self._input, "output_keep_prob": self._output, "state_keep_prob": self._state}
+        return {**super().get_config(), **keep, **self._settings_given}
 
     def prepared(self, width: int, dtype: Any) -> Any:
         """The variables of the cell, made before a loop."""
@@ -116,7 +172,7 @@ class DropoutWrapper(_AroundCell, RNNCell):
         count = iter(range(len(nest.flatten(state))))
 
         def walk(part: Any, wanted: Any) -> Any:
-            answer = self._filter(part) if wanted else False
+            answer = self._dropout_state_filter(part) if wanted else False
             if not nest.is_sequence(part):
                 index = next(count)
                 return self._drop(part, self._state, "state", index) if answer else part
@@ -138,8 +194,8 @@ class DropoutWrapper(_AroundCell, RNNCell):
 
 
 class _Wrapper(RNNCell):
-    def __init__(self, cell: Any) -> None:
-        super().__init__()
+    def __init__(self, cell: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self._cell = cell
 
     state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
@@ -154,9 +210,12 @@ class _Wrapper(RNNCell):
 class ResidualWrapper(_AroundCell, _Wrapper):
     """A cell whose inputs are added to its outputs."""
 
-    def __init__(self, cell: Any, residual_fn: Any = None) -> None:
-        super().__init__(cell)
-        self._residual: Callable[..., Any] = residual_fn or (lambda i, o: nest.map_structure(lambda a, b: a + b, i, o))
+    _function = ("residual_fn", "_residual_fn", "residual_fn")
+
+    def __init__(self, cell: Any, residual_fn: Any = None, **kwargs: Any) -> None:
+        super().__init__(cell, **kwargs)
+        self._is_given = residual_fn is not None
+        self._residual_fn: Callable[..., Any] = residual_fn or (lambda i, o: nest.map_structure(lambda a, b: a + b, i, o))
 
     def prepared(self, width: int, dtype: Any) -> Any:
         """The variables of the cell, made before a loop."""
@@ -164,15 +223,19 @@ class ResidualWrapper(_AroundCell, _Wrapper):
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         output, new = self._cell(inputs, state, scope)
-        return self._residual(inputs, output), new
+        return self._residual_fn(inputs, output), new
 
 
 class DeviceWrapper(_AroundCell, _Wrapper):
     """A cell on a device."""
 
-    def __init__(self, cell: Any, device: Any) -> None:
-        super().__init__(cell)
+    def __init__(self, cell: Any, device: Any, **kwargs: Any) -> None:
+        super().__init__(cell, **kwargs)
         self._device = device
+
+    def get_config(self) -> Dict[str, Any]:
+        """Its arguments."""
+        return {**super().get_config(), "device": self._device}
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         from millrace.framework.graph import device

@@ -167,20 +167,4 @@ def make_template_internal(
     return Template(name_, function, create_scope_now_, unique_name_, custom_getter_)
 
 
-def make_template_internal(
-    name_: str,
-    func_: Callable[..., Any],
-    create_scope_now_: bool = False,
-    unique_name_: Optional[str] = None,
-    custom_getter_: Any = None,
-    create_graph_function_: bool = False,
-    **kwargs: Any,
-) -> Template:
-    """make_template, as libraries call it. `create_graph_function_`: what is called is a function of the graph, without arguments that are given by name."""
-    from millrace.framework.def_function import defun
-
-    given = functools.partial(func_, **kwargs) if kwargs else func_
-    return Template(name_, defun(given) if create_graph_function_ else given, create_scope_now_, unique_name_, custom_getter_)
-
-
 __all__ = ["Template", "make_template", "make_template_internal"]

@@ -680,7 +680,6 @@ text_summary = summary_text summary_plugins
 core base convolutional layers maxout normalization pooling = layers
 base.keras_style_scope = layers.scoped:keras_style_scope
 base.set_keras_style = layers.scoped:set_keras_style
-utils.get_reachable_from_inputs = keras.utils.tf_utils:get_reachable_from_inputs
 utils = layers.utils
 
 [python.saved_model]

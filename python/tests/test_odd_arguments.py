@@ -259,3 +259,33 @@ def test_rows_are_changed_before_they_are_given(session):
 def test_a_signature_tells_references():
     assert tf.saved_model.utils.build_tensor_info(tf.Variable(1, name="x")).dtype == tf.int32.as_datatype_enum + 100
     assert tf.saved_model.utils.build_tensor_info(tf.get_variable("y", [], tf.int32, use_resource=True)).dtype == tf.int32.as_datatype_enum
+
+
+def test_predicates_of_layers_and_values_of_contrib():
+    from millrace.contrib.layers_utils import constant_value as of_contrib
+    from millrace.layers.utils import constant_value
+
+    assert constant_value(1) is True and constant_value(tf.constant(False)) == np.False_ and constant_value(tf.placeholder(tf.bool)) is None
+    assert constant_value(tf.Variable(True)) is None and of_contrib(tf.Variable(True)) is None
+    for wrong in (5, "a", None, [1]):
+        with pytest.raises(TypeError, match="`pred` must be a Tensor, or a Python bool, or 1 or 0"):
+            constant_value(wrong)
+    assert of_contrib(5) == 5 and of_contrib([1]) == [1] and of_contrib(tf.constant(5)) == 5
+    with pytest.raises(ValueError, match="cannot be None"):
+        of_contrib(None)
+    with pytest.raises(ValueError, match="wrong type <dtype: 'int32'> instead of <dtype: 'bool'>"):
+        of_contrib(tf.constant(5), tf.bool)
+
+
+def test_tensors_that_are_computed_from_others():
+    from millrace.layers.utils import get_reachable_from_inputs
+
+    a, b, c = (tf.placeholder(tf.float32) for _ in range(3))
+    first, second, third = a + b, b * 2, c + 1
+    last, product = first + second, third * a
+    assert get_reachable_from_inputs([a]) == {a, first, last, product}
+    assert get_reachable_from_inputs([third]) == {third, product}
+    assert get_reachable_from_inputs([a], targets=[first]) == {a, first, product}
+    v = tf.Variable(1.0)
+    double = v * 2
+    assert {v, double, v.op.outputs[0]} <= get_reachable_from_inputs([v])

@@ -6,9 +6,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any, List, Optional, Tuple
 
-from millrace.framework.graph import add_to_collections, get_collection
-from millrace.layers.utils import constant_value  # noqa: F401
+from millrace.framework import static_values
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, add_to_collections, get_collection
 from millrace.ops.control_flow_ops import smart_cond  # noqa: F401
+from millrace.ops.variables import Variable
+
+
+def constant_value(value_or_tensor_or_var: Any, dtype: Any = None) -> Any:
+    """The value where it is known before a step, else None; what is no tensor is its own. ValueError where a tensor is of another type than dtype."""
+    value = value_or_tensor_or_var
+    if value is None:
+        raise at_user_line(ValueError("value_or_tensor_or_var cannot be None"))
+    if not isinstance(value, (Tensor, Variable)):
+        return value
+    if dtype is not None and value.dtype != dtype:
+        raise at_user_line(ValueError("It has the wrong type %s instead of %s" % (value.dtype, dtype)))
+    return None if isinstance(value, Variable) else static_values.constant_value(value)
 
 
 def append_tensor_alias(tensor: Any, alias: str) -> Any:

@@ -3,24 +3,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Optional, Set, Tuple
 
 from millrace.framework.errors import at_user_line
-from millrace.framework.static_values import constant_value as _constant_value
-from millrace.ops.control_flow_ops import smart_cond  # noqa: F401
+from millrace.ops.control_flow_ops import smart_cond, smart_constant_value  # noqa: F401
+from millrace.ops.variables import Variable
 
 
-def constant_value(value_or_tensor_or_var: Any, dtype: Any = None) -> Any:
-    """The value where it is known before a step, else None."""
-    del dtype  # that of the predicate
-    if value_or_tensor_or_var is None:
-        raise at_user_line(ValueError("value_or_tensor_or_var cannot be None"))
-    if isinstance(value_or_tensor_or_var, (bool, int, float, str)):
-        return value_or_tensor_or_var
-    return _constant_value(value_or_tensor_or_var)
+def constant_value(pred: Any) -> Any:
+    """The value of a predicate where it is known before a step, else None: that of a variable never is. TypeError for what is none."""
+    return None if isinstance(pred, Variable) else smart_constant_value(pred)
 
 
-smart_constant_value = constant_value
+def get_reachable_from_inputs(inputs: Any, targets: Any = None) -> Set[Any]:
+    """The tensors that are computed from inputs, and these; no more are looked for once all targets are found."""
+    found = set(inputs)
+    missing = None if targets is None else set(targets) - found
+    variables = [t for x in inputs if isinstance(x, Variable) for t in x.op.outputs]
+    found.update(variables)
+    waiting = [*(x for x in inputs if not isinstance(x, Variable)), *variables]
+    while waiting and (missing is None or missing):
+        for op in waiting.pop(0).consumers():
+            fresh = [y for y in op.outputs if y not in found]
+            found.update(fresh)
+            waiting.extend(fresh)
+            if missing is not None:
+                missing.difference_update(fresh)
+    return found
 
 
 def normalize_tuple(value: Any, n: int, name: str) -> Tuple[int, ...]:

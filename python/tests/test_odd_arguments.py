@@ -289,3 +289,25 @@ def test_tensors_that_are_computed_from_others():
     v = tf.Variable(1.0)
     double = v * 2
     assert {v, double, v.op.outputs[0]} <= get_reachable_from_inputs([v])
+
+
+@pytest.mark.parametrize("is_training", [True, False])
+@pytest.mark.parametrize("axes, data_format", [((0, 1, 2), b"NHWC"), ((0, 2, 3), "NCHW")])
+def test_gradients_of_normalized_batches_in_plain_operations(session, axes, data_format, is_training):
+    from millrace.ops.moments import batch_norm_gradients
+
+    random = np.random.RandomState(0)
+    x, g, scale, mean, variance = (random.rand(*s) for s in ([2, 3, 3, 3], [2, 3, 3, 3], [3], [3], [3]))
+    spread = [1, 1, 1, 3] if axes == (0, 1, 2) else [1, 3, 1, 1]
+    found = session.run(batch_norm_gradients(g, x, scale, mean, variance, 0.01, data_format, is_training))
+    m, v = (x.mean(axes), x.var(axes)) if is_training else (mean, variance)
+    m, inverse = m.reshape(spread), (v.reshape(spread) + 0.01) ** -0.5
+    normal = (x - m) * inverse
+    by_x = g * inverse * scale.reshape(spread)
+    if is_training:
+        by_x = by_x - by_x.mean(axes, keepdims=True) - normal * (by_x * normal).mean(axes, keepdims=True)
+    for got, want in zip(found, (by_x, (g * normal).sum(axes), g.sum(axes))):
+        np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
+    half = batch_norm_gradients(np.float16(g), np.float16(x), np.float32(scale), np.float32(mean), np.float32(variance), 0.01, data_format, is_training)
+    assert [t.dtype for t in half] == [tf.float16, tf.float32, tf.float32]
+    np.testing.assert_allclose(session.run(half[0]), by_x, atol=5e-3)

@@ -7,6 +7,7 @@ from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
+from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -63,3 +64,30 @@ def normalize_moments(counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, n
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]) as scope:
         mean, variance = gen_ops.normalize_moments(counts, mean_ss, variance_ss, [] if shift is None else [shift], name=scope)
         return mean, variance
+
+
+def batch_norm_gradients(
+    grad_y: Any, x: Any, scale: Any, pop_mean: Any, pop_var: Any, epsilon: float, data_format: Any, is_training: bool = True
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """The gradients by x, scale and offset of x normalized with its own mean and variance, or with those given, stated in plain operations.
+
+    Shapes: grad_y and x [batch, height, width, c], or with data_format NCHW [batch, c, height, width]; scale, pop_mean and pop_var [c] -> that of x, [c], [c].
+    Halves are computed in float32, which the gradients by scale and offset stay in.
+    """
+    first = data_format in ("NCHW", b"NCHW")
+    axes, spread = ([0, 2, 3], [1, -1, 1, 1]) if first else ([0, 1, 2], [1, 1, 1, -1])
+    x, grad_y = convert_to_tensor(x), convert_to_tensor(grad_y)
+    wide, incoming = (math_ops.cast(t, dtypes.float32) if t.dtype.base_dtype == dtypes.float16 else t for t in (x, grad_y))
+
+    def along(value: Any) -> Tensor:
+        return array_ops.reshape(value, spread)
+
+    mean, variance = moments(wide, axes) if is_training else (pop_mean, pop_var)
+    inverse = gen_ops.rsqrt(along(variance) + epsilon)
+    normalized = (wide - along(mean)) * inverse
+    grad_offset, grad_scale = math_ops.reduce_sum(incoming, axes), math_ops.reduce_sum(incoming * normalized, axes)
+    through = incoming
+    if is_training:
+        count = math_ops.cast(array_ops.size(wide) / array_ops.size(grad_offset), wide.dtype.base_dtype)
+        through = incoming - (along(grad_offset) + normalized * along(grad_scale)) / count
+    return math_ops.cast(through * inverse * along(scale), x.dtype.base_dtype), grad_scale, grad_offset

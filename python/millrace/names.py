@@ -956,6 +956,7 @@ learn.python.learn.datasets.synthetic learn.datasets.synthetic = contrib.learn.s
 learn.head learn.python.learn.estimators.head = contrib.learn.head contrib.learn.head_classes
 learn.python.learn.estimators.constants learn.python.learn.estimators.metric_key learn.python.learn.estimators.prediction_key = contrib.learn.keys
 learn.datasets.base learn.python.learn.datasets.base = contrib.learn.base
+learn.datasets.text_datasets learn.python.learn.datasets.text_datasets = contrib.learn.text_datasets
 training.python.training.python_input = contrib.python_input
 training.python.training.sampling_ops = contrib.training_sampling contrib.training
 training.python.training.resample = contrib.training_resampling

@@ -480,14 +480,30 @@ def test_matrices_of_a_form(sess):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+def test_articles_of_dbpedia(tmp_path, monkeypatch):
+    """Numbers of 1.15.5 with the same files."""
+    load = tf.contrib.learn.datasets.load_dataset
+    few = load("dbpedia", test_with_fake_data=True)
+    assert few.train.data.shape == (3, 2) and few.train.target.tolist() == [1, 2, 3] and few.test.data.shape == (1, 2) and few.validation is None
+    monkeypatch.setenv("TF_EXP_BASE_DIR", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="nothing is downloaded"):
+        load("dbpedia")
+    tables = tmp_path / "dbpedia_data" / "dbpedia_csv"
+    tables.mkdir(parents=True)
+    for name, count in (("train", 2500), ("test", 1500)):
+        (tables / (name + ".csv")).write_text("".join('%d,"Title %d","Text, of %d"\n' % (i % 14 + 1, i, i) for i in range(count)))
+    small = load("dbpedia", size="small")
+    assert small.train.data.tolist() == [["Title %d" % i, "Text, of %d" % i] for i in (0, 1000, 2000)]
+    assert small.train.target.tolist() == [1, 7, 13] and small.train.target.dtype == np.int32 and small.test.target.tolist() == [1, 7]
+    assert load("dbpedia", size="").train.data.shape == (2500, 2)
+
+
 def test_data_sets_by_name(tmp_path):
     (tmp_path / "iris.csv").write_text("2,2,a,b\n1.5,2.5,0\n3,4,1\n")
     made = tf.contrib.learn.datasets.load_iris(str(tmp_path / "iris.csv"))
     assert made.data.tolist() == [[1.5, 2.5], [3, 4]] and made.target.tolist() == [0, 1]
     with pytest.raises(ValueError, match="Name of dataset is not found: none"):
         tf.contrib.learn.datasets.load_dataset("none")
-    with pytest.raises(NotImplementedError, match="load_csv_without_header"):
-        tf.contrib.learn.datasets.load_dataset("dbpedia")
     irises, houses = tf.contrib.learn.datasets.load_iris(), tf.contrib.learn.datasets.load_dataset("boston")
     assert irises.data[[0, 149]].tolist() == [[5.1, 3.5, 1.4, 0.2], [5.9, 3, 5.1, 1.8]] and np.bincount(irises.target).tolist() == [50, 50, 50]
     assert houses.data.shape == (506, 13) and houses.data[0, :3].tolist() == [0.00632, 18, 2.31] and houses.target[[0, -1]].tolist() == [24, 11.9]

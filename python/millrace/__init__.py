@@ -205,11 +205,12 @@ inv = reciprocal
 def load_ipython_extension(ipython: _Any) -> None:
     """`%load_ext millrace`: cells that say `import tensorflow as tf` get Millrace, and NumPy the names that it had then."""
     del ipython  # nothing of the shell itself changes
-    from millrace.compat import imports, numpy_names, python_names
+    from millrace.compat import dropped_modules, imports, numpy_names, python_names
 
     imports.install()
     numpy_names.install()
     python_names.install()
+    dropped_modules.install()
 
 
 def __getattr__(name: str) -> _Any:

@@ -16,7 +16,7 @@ USAGE = """usage: python -m millrace.compat [--numpy-as-is] program.py [argument
        python -m millrace.compat [--numpy-as-is] -m module [arguments]
        python -m millrace.compat [--numpy-as-is] -c code [arguments]
 Runs a program that says `import tensorflow as tf`, unchanged, on Millrace.
-  --numpy-as-is  leave NumPy and Python without what they had when TensorFlow 1.x was current
+  --numpy-as-is  leave NumPy, Python and other packages without what they had when TensorFlow 1.x was current
   -h, --help     show this
 In a notebook: %load_ext millrace"""
 
@@ -64,10 +64,11 @@ def main() -> None:
     sys.path[0] = "" if form == "-c" else os.getcwd() if form == "-m" else os.path.dirname(os.path.abspath(program))
     imports.install()
     if old_names:
-        from millrace.compat import numpy_names, python_names
+        from millrace.compat import dropped_modules, numpy_names, python_names
 
         numpy_names.install()
         python_names.install()
+        dropped_modules.install()
     sys.excepthook = _report
     if form == "-m":
         runpy.run_module(program, run_name="__main__", alter_sys=True)

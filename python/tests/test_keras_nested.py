@@ -172,3 +172,27 @@ def test_models_within_models_that_were_built_before(tmp_path):
     model.save(str(tmp_path / "m.h5"))
     again = keras.models.load_model(str(tmp_path / "m.h5"), custom_objects={"BuiltAtOnce": BuiltAtOnce}, compile=False)
     np.testing.assert_allclose(again.predict(data), wanted, rtol=1e-6)
+
+
+def test_calls_say_their_inputs_as_they_were_given():
+    x = L.Input((2,))
+    dense, add = L.Dense(3), L.Add()
+    y = dense(x)
+    z = add([y, y])
+    first, second = dense._inbound_nodes[0], add._inbound_nodes[0]
+    assert (first.inbound_layers, first.node_indices, first.tensor_indices) == (x._keras_history[0], 0, 0)
+    assert first.input_tensors is x and first.output_tensors is y and (first.input_shapes, first.output_shapes) == ((None, 2), (None, 3))
+    assert (second.inbound_layers, second.node_indices, second.tensor_indices) == ([dense, dense], [0, 0], [0, 0])
+    assert second.output_tensors is z and second.input_shapes == [(None, 3), (None, 3)]
+    own = x._keras_history[0]._inbound_nodes[0]
+    assert (own.inbound_layers, own.input_tensors, own.output_tensors, own.input_shapes) == ([], [x], [x], [(None, 2)])
+    model = keras.Model(x, z)
+    assert len(model.get_config()["layers"]) == 3
+    with pytest.raises(TypeError, match="unexpected argument: dtype"):
+        keras.Model(x, z, dtype="int64")
+
+
+def test_shapes_in_each_other():
+    swap = L.Lambda(lambda inputs: (inputs[1]["a"], {"b": inputs[0]}))
+    first, second = swap.compute_output_shape(((10, 20), {"a": (10, 5)}))
+    assert (first.as_list(), second["b"].as_list()) == ([10, 5], [10, 20])

@@ -64,7 +64,7 @@ class Sequential(Model):
             self.layers = list(self._stack)
             return
         if isinstance(layer, InputLayer):
-            self._become(list(layer._inbound_nodes[0].output_tensors), list(layer._inbound_nodes[0].output_tensors), [])
+            self._become(list(layer._inbound_nodes[0].made), list(layer._inbound_nodes[0].made), [])
             return
         first = layer
         while isinstance(first, Model) and getattr(first, "layers", None) and not first.inputs:
@@ -80,7 +80,7 @@ class Sequential(Model):
             if len(layer._inbound_nodes) != 1:
                 raise at_user_line(ValueError("A layer added to a Sequential model must not already be connected somewhere else."))
             node = layer._inbound_nodes[0]
-            self._become(list(node.input_tensors), list(node.output_tensors), [layer])
+            self._become(list(node.taken), list(node.made), [layer])
             return
         start = Input(batch_shape=shape, dtype=dtype, name=layer.name + "_input")
         made = layer(start)
@@ -115,10 +115,10 @@ class Sequential(Model):
             self.layers, self._inbound_nodes = [], []
             return
         if self.outputs:
-            node = next(n for n in reversed(last._inbound_nodes) if n.output_tensors[0] is self.outputs[0])
+            node = next(n for n in reversed(last._inbound_nodes) if n.made[0] is self.outputs[0])
             last._inbound_nodes.remove(node)
             self._stack[-1]._outbound_nodes = [n for n in self._stack[-1]._outbound_nodes if n is not node]
-            self._become(self.inputs, list(node.input_tensors), self._stack)
+            self._become(self.inputs, list(node.taken), self._stack)
         else:
             self.layers = list(self._stack)
 
@@ -310,13 +310,13 @@ def _clone_functional_model(model: Any, input_tensors: Any = None, layer_fn: Any
     copies: Dict[int, Any] = {}
     for node in model._nodes:
         layer = node.outbound_layer
-        if not node.inbound_layers:
+        if not node.sources:
             continue
         if id(layer) not in copies:
             copies[id(layer)] = clone_model(layer, None, clone) if isinstance(layer, Model) else clone(layer)
-        values = [known[id(t)] for t in node.input_tensors]
+        values = [known[id(t)] for t in node.taken]
         made = copies[id(layer)](arranged(values, node.form), **with_leaves(lambda x: known.get(id(x), x), node.arguments))
-        known.update((id(t), x) for t, x in zip(node.output_tensors, nest.flatten(made)))
+        known.update((id(t), x) for t, x in zip(node.made, nest.flatten(made)))
     outputs = [known[id(t)] for t in model.outputs]
     return Model(arranged(inputs, model._input_form or True), arranged(outputs, model._output_form or True), name=model.name)
 

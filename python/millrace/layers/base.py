@@ -23,7 +23,7 @@ from millrace.keras import backend as K
 from millrace.keras import constraints, initializers, regularizers
 from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers import casting, policies
-from millrace.layers.nodes import History, Node, Places, arranged, is_deep, listed, one_or_all
+from millrace.layers.nodes import History, Node, Places, arranged, each_shape, is_deep, listed, one_or_all
 from millrace.layers.parts import Parts, calls
 from millrace.ops import array_ops, math_ops
 from millrace.ops.variables import Variable
@@ -446,15 +446,13 @@ class Layer(Parts):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shapes of the outputs for shapes of inputs: a copy of the layer is called in a graph of its own."""
-        many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
         with Graph().as_default():
-            kinds = getattr(self, "_input_dtypes", None) or []
-            inputs = [
-                array_ops.placeholder(kinds[i] if i < len(kinds) else self._dtype_of_inputs(), TensorShape(s))
-                for i, s in enumerate(input_shape if many else [input_shape])
-            ]
-            made = self._twin()(inputs if many else inputs[0])
-            shapes = [x.get_shape() for x in listed(made)]
+            kinds = iter(getattr(self, "_input_dtypes", None) or [])
+            inputs = each_shape(lambda shape: array_ops.placeholder(next(kinds, self._dtype_of_inputs()), shape), input_shape)
+            made = self._twin()(inputs)
+        if isinstance(made, dict) or is_deep(made):
+            return nest.map_structure(lambda x: x.get_shape(), made)
+        shapes = [x.get_shape() for x in listed(made)]
         return shapes if isinstance(made, (list, tuple)) else shapes[0]
 
     def _twin(self) -> Any:
@@ -543,19 +541,19 @@ class Layer(Parts):
 
     def get_input_at(self, node_index: int) -> Any:
         """The inputs of a call."""
-        return one_or_all(self._node(node_index, "input").input_tensors)
+        return one_or_all(self._node(node_index, "input").taken)
 
     def get_output_at(self, node_index: int) -> Any:
         """The outputs of a call."""
-        return one_or_all(self._node(node_index, "output").output_tensors)
+        return one_or_all(self._node(node_index, "output").made)
 
     def get_input_shape_at(self, node_index: int) -> Any:
         """The shapes of the inputs of a call."""
-        return one_or_all(self._node(node_index, "input shape").input_shapes)
+        return one_or_all(self._node(node_index, "input shape").taken_shapes)
 
     def get_output_shape_at(self, node_index: int) -> Any:
         """The shapes of the outputs of a call."""
-        return one_or_all(self._node(node_index, "output shape").output_shapes)
+        return one_or_all(self._node(node_index, "output shape").made_shapes)
 
     def get_input_mask_at(self, node_index: int) -> Any:
         """The masks of the inputs of a call."""
@@ -579,10 +577,10 @@ class Layer(Parts):
             )
         return one_or_all(found[0])
 
-    input = property(lambda self: self._only("input_tensors", "input"), doc="The inputs of its one call.")
-    output = property(lambda self: self._only("output_tensors", "output"), doc="The outputs of its one call.")
-    input_shape = property(lambda self: self._only("input_shapes", "input shape"), doc="The shapes of its inputs.")
-    output_shape = property(lambda self: self._only("output_shapes", "output shape"), doc="The shapes of its outputs.")
+    input = property(lambda self: self._only("taken", "input"), doc="The inputs of its one call.")
+    output = property(lambda self: self._only("made", "output"), doc="The outputs of its one call.")
+    input_shape = property(lambda self: self._only("taken_shapes", "input shape"), doc="The shapes of its inputs.")
+    output_shape = property(lambda self: self._only("made_shapes", "output shape"), doc="The shapes of its outputs.")
     input_mask = property(lambda self: self._only("input_masks", "input mask"), doc="The masks of its inputs.")
     output_mask = property(lambda self: self._only("output_masks", "output mask"), doc="The masks of its outputs.")
     inbound_nodes = property(lambda self: self._inbound_nodes, doc="Its calls.")

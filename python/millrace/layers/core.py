@@ -17,6 +17,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import activations
 from millrace.keras import backend as K
 from millrace.layers.base import arguments_of
+from millrace.layers.nodes import each_shape
 from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.keras.utils.generic_utils import get_custom_objects
 from millrace.layers.utils import normalize_data_format
@@ -218,15 +219,6 @@ class RepeatVector(SettingsLayer):
         return K.repeat(inputs, self.n)
 
 
-def _shapes_of(given: Any, before: List[Any]) -> Any:
-    """Sizes behind others as shapes, in the lists, tuples and dictionaries that they lie in."""
-    if isinstance(given, dict):
-        return {name: _shapes_of(shape, before) for name, shape in given.items()}
-    if isinstance(given, (list, tuple)) and any(isinstance(part, (list, tuple, dict, TensorShape)) for part in given):
-        return type(given)(_shapes_of(shape, before) for shape in given)
-    return TensorShape(given) if not before else TensorShape([*before, *given])
-
-
 class Lambda(SettingsLayer):
     """A function as a layer."""
 
@@ -270,10 +262,10 @@ class Lambda(SettingsLayer):
         if self._output_shape is None:
             return super().compute_output_shape(input_shape)
         if callable(self._output_shape):
-            return _shapes_of(self._output_shape(input_shape), [])
+            return each_shape(lambda shape: shape, self._output_shape(input_shape))
         many = isinstance(input_shape, list) and bool(input_shape) and isinstance(input_shape[0], (tuple, list, TensorShape))
         batch = TensorShape(input_shape[0] if many else input_shape)[0].value
-        return _shapes_of(self._output_shape, [batch])
+        return each_shape(lambda shape: TensorShape([batch, *shape]), self._output_shape)
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer; a lambda is kept as its code."""

@@ -132,6 +132,15 @@ class Places:
         self.structure = nest.pack_sequence_as(structure, list(range(len(nest.flatten(structure)))))
 
 
+def each_shape(function: Any, given: Any) -> Any:
+    """What a function makes of each shape, in the lists, tuples and dictionaries that they lie in."""
+    if isinstance(given, dict):
+        return {name: each_shape(function, shape) for name, shape in given.items()}
+    if isinstance(given, (list, tuple)) and any(isinstance(part, (list, tuple, dict, TensorShape)) for part in given):
+        return type(given)(each_shape(function, shape) for shape in given)
+    return function(TensorShape(given))
+
+
 def arranged(values: List[Any], form: Any) -> Any:
     """Values as a call takes them: a list for True, one for False, a dictionary for a list of names, in each other for Places."""
     if isinstance(form, Places):
@@ -155,20 +164,32 @@ class Node:
         output_masks: Any = None,
         form: Any = False,
     ) -> None:
-        self.outbound_layer, self.inbound_layers, self.node_indices, self.tensor_indices = outbound_layer, inbound_layers, node_indices, tensor_indices
-        self.input_tensors, self.output_tensors, self.arguments, self.form = input_tensors, output_tensors, dict(arguments or {}), form
+        self.outbound_layer, self.sources, self.source_nodes, self.source_places = outbound_layer, inbound_layers, node_indices, tensor_indices
+        self.taken, self.made, self.arguments, self.form = input_tensors, output_tensors, dict(arguments or {}), form
         self.input_masks = input_masks or [getattr(x, "_keras_mask", None) for x in input_tensors]
         self.output_masks = output_masks or [getattr(x, "_keras_mask", None) for x in output_tensors]
-        self.input_shapes, self.output_shapes = [shape_tuple(x) for x in input_tensors], [shape_tuple(x) for x in output_tensors]
+        self.taken_shapes, self.made_shapes = [shape_tuple(x) for x in input_tensors], [shape_tuple(x) for x in output_tensors]
         for layer in inbound_layers:
             if layer is not None:
                 layer._outbound_nodes.append(self)
         outbound_layer._inbound_nodes.append(self)
 
+    def _as_called(self, values: List[Any]) -> Any:
+        """What belongs to its inputs, in the form in which they were given: one, a list or a dictionary. Calls of no other layer have lists."""
+        return arranged(values, self.form) if self.sources else values
+
+    inbound_layers = property(lambda self: self._as_called(self.sources), doc="The layers that have made the inputs.")
+    node_indices = property(lambda self: self._as_called(self.source_nodes), doc="Which of their calls have.")
+    tensor_indices = property(lambda self: self._as_called(self.source_places), doc="Which of their outputs the inputs are.")
+    input_tensors = property(lambda self: self._as_called(self.taken), doc="The inputs.")
+    input_shapes = property(lambda self: self._as_called(self.taken_shapes), doc="The shapes of the inputs.")
+    output_tensors = property(lambda self: one_or_all(self.made) if self.sources else self.made, doc="The outputs.")
+    output_shapes = property(lambda self: one_or_all(self.made_shapes) if self.sources else self.made_shapes, doc="The shapes of the outputs.")
+
     @property
     def needed(self) -> List[Any]:
         """The tensors of other layers that it takes: its inputs, and those among the further arguments."""
-        found = list(self.input_tensors)
+        found = list(self.taken)
         with_leaves(lambda x: found.append(x) if getattr(x, "_keras_history", None) is not None else None, self.arguments)
         return found
 
@@ -176,7 +197,7 @@ class Node:
         """The layers that it connects, by name."""
         return {
             "outbound_layer": self.outbound_layer.name if self.outbound_layer else None,
-            "inbound_layers": [layer.name if layer else None for layer in self.inbound_layers],
+            "inbound_layers": self._as_called([layer.name if layer else None for layer in self.sources]),
             "node_indices": self.node_indices,
             "tensor_indices": self.tensor_indices,
         }

@@ -40,7 +40,7 @@ class TensorFlowOpLayer(Layer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """The shapes of the outputs for shapes of inputs."""
-        known = self._inbound_nodes[0].input_tensors
+        known = self._inbound_nodes[0].taken
         shapes = input_shape if len(known) > 1 else [input_shape]
         with Graph().as_default():
             made = self.call([array_ops.placeholder(x.dtype.base_dtype, TensorShape(shape)) for x, shape in zip(known, shapes)])

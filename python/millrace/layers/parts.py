@@ -151,7 +151,7 @@ class Parts(Submodules):
         new = [_as_update(u) for u in (updates if isinstance(updates, list) else [updates])]
         inputs = calls.inputs
         if inputs is None:
-            inputs = [t for node in getattr(self, "_inbound_nodes", ()) for t in node.input_tensors]
+            inputs = [t for node in getattr(self, "_inbound_nodes", ()) for t in node.taken]
         self._updates += new
         self._free.update(id(u) for u, depends in zip(new, reachable_from([x for x in inputs if hasattr(x, "op")], new)) if not depends)
         return new

@@ -53,7 +53,7 @@ class InputLayer(Layer):
         tensor._uses_learning_phase = False
         Node(self, [], [], [], [tensor], [tensor])
 
-    input_shape = output_shape = property(lambda self: list(self._inbound_nodes[0].output_shapes), doc="A list of its shape, as 1.15 has it.")
+    input_shape = output_shape = property(lambda self: list(self._inbound_nodes[0].made_shapes), doc="A list of its shape, as 1.15 has it.")
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such a layer."""
@@ -103,4 +103,4 @@ def Input(
             ValueError("Please provide to Input either a `shape` or a `tensor` argument. Note that `shape` does not include the batch dimension.")
         )
     layer = InputLayer(shape, batch_size, dtype, tensor, sparse, name, batch_shape, ragged)
-    return one_or_all(layer._inbound_nodes[0].output_tensors)
+    return one_or_all(layer._inbound_nodes[0].made)

@@ -39,10 +39,10 @@ def get_source_inputs(tensor: Any, layer: Any = None, node_index: Optional[int] 
     if not layer._inbound_nodes:
         return [tensor]
     node = layer._inbound_nodes[node_index or 0]
-    if not node.inbound_layers:
-        return list(node.input_tensors)
+    if not node.sources:
+        return list(node.taken)
     found: List[Any] = []
-    for x in node.input_tensors:
+    for x in node.taken:
         found += [s for s in get_source_inputs(x) if not any(s is f for f in found)]
     return found
 
@@ -58,7 +58,7 @@ def _each_its_own(names: List[str]) -> List[str]:
 
 def _own_nodes(layer: Any) -> int:
     """How many of a layer's calls are none: of a network the first, from its own inputs to its outputs; configs begin behind it."""
-    return int(isinstance(layer, Network) and bool(layer._inbound_nodes) and not layer._inbound_nodes[0].inbound_layers)
+    return int(isinstance(layer, Network) and bool(layer._inbound_nodes) and not layer._inbound_nodes[0].sources)
 
 
 _ITS_OWN = frozenset(  # attributes that a model sets itself
@@ -77,6 +77,13 @@ class Network(Layer):
     _is_building = _is_calling = False
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, trainable: bool = True, **kwargs: Any) -> None:
+        if inputs is not None and kwargs:
+            raise at_user_line(
+                TypeError(
+                    "Models of inputs and outputs take the further arguments `name` and `trainable` alone, and got an unexpected argument: %s"
+                    % next(iter(kwargs))
+                )
+            )
         super().__init__(name=name, trainable=trainable, **kwargs)
         self._is_graph_network = inputs is not None
         if inputs is not None:
@@ -220,14 +227,14 @@ class Network(Layer):
                     raise at_user_line(ValueError('The tensors of layer "%s" are part of a cycle.' % history.layer.name))
                 on_path.add(id(node))
                 stack.append((history, True))
-                for x in reversed(node.needed if node.inbound_layers else []):
+                for x in reversed(node.needed if node.sources else []):
                     if not is_keras_tensor(x):
                         raise at_user_line(ValueError('Graph disconnected: cannot obtain value for tensor %s at layer "%s".' % (x, history.layer.name)))
                     stack.append((x._keras_history, False))
         known = {id(x) for x in inputs}
         fine: List[str] = []
         for node in order:
-            for x in node.needed if node.inbound_layers else []:
+            for x in node.needed if node.sources else []:
                 if id(x) not in known:
                     raise at_user_line(
                         ValueError(
@@ -235,14 +242,14 @@ class Network(Layer):
                             "accessed without issue: %s" % (x, node.outbound_layer.name, fine)
                         )
                     )
-            if not node.inbound_layers and not all(id(x) in known for x in node.output_tensors):
+            if not node.sources and not all(id(x) in known for x in node.made):
                 raise at_user_line(
                     ValueError(
                         'Graph disconnected: cannot obtain value for tensor %s at layer "%s". The following previous layers were '
-                        "accessed without issue: %s" % (node.output_tensors[0], node.outbound_layer.name, fine)
+                        "accessed without issue: %s" % (node.made[0], node.outbound_layer.name, fine)
                     )
                 )
-            known.update(id(x) for x in node.output_tensors)
+            known.update(id(x) for x in node.made)
             fine.append(node.outbound_layer.name)
         return order
 
@@ -250,18 +257,18 @@ class Network(Layer):
         """The layers, those farthest from the outputs first, inputs in the order given."""
         depths: Dict[int, int] = {id(node): 0 for node in self._nodes}
         by_id = {id(node): node for node in self._nodes}
-        made_by = {id(x): node for node in self._nodes for x in node.output_tensors}
+        made_by = {id(x): node for node in self._nodes for x in node.made}
         layer_depths: Dict[int, int] = {}
         for node in reversed(self._nodes):
             depth = max(depths[id(node)], layer_depths.get(id(node.outbound_layer), 0))
             depths[id(node)] = layer_depths[id(node.outbound_layer)] = depth
-            for x in node.needed if node.inbound_layers else []:
+            for x in node.needed if node.sources else []:
                 before = made_by.get(id(x))
                 if before is not None:
                     depths[id(before)] = max(depths[id(before)], depth + 1)
         deepest = max(layer_depths.values(), default=0)
         for x in self.inputs:
-            if not x._keras_history.layer._inbound_nodes[0].inbound_layers:
+            if not x._keras_history.layer._inbound_nodes[0].sources:
                 layer_depths[id(x._keras_history.layer)] = deepest
         order: List[Any] = [x._keras_history.layer for x in self.inputs if id(x._keras_history.layer) in layer_depths or True]
         order += [by_id[id(node)].outbound_layer for node in self._nodes]
@@ -307,9 +314,9 @@ class Network(Layer):
         known: Dict[int, Any] = {id(t): (x, m) for t, x, m in zip(self.inputs, inputs, masks)}
         for node in self._nodes:
             layer = node.outbound_layer
-            if not node.inbound_layers or all(id(t) in known for t in node.output_tensors):
+            if not node.sources or all(id(t) in known for t in node.made):
                 continue
-            values = [known[id(t)] for t in node.input_tensors]
+            values = [known[id(t)] for t in node.taken]
             tensors, before = [v[0] for v in values], [v[1] for v in values]
             arguments = with_leaves(lambda x: known[id(x)][0] if id(x) in known else x, node.arguments)
             mask = arguments["mask"] if "mask" in arguments else arranged(before, node.form) if any(m is not None for m in before) else None
@@ -323,7 +330,7 @@ class Network(Layer):
                 after = layer._masks_behind(arranged(tensors, node.form), mask)
                 layer._regularize(made, tensors)
             by_phase = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors)
-            for i, (t, x) in enumerate(zip(node.output_tensors, made)):
+            for i, (t, x) in enumerate(zip(node.made, made)):
                 if isinstance(x, Tensor) and not any(x is given for given in tensors):
                     x._uses_learning_phase = by_phase  # type: ignore[attr-defined]
                     x._keras_mask = after[i] if i < len(after) else None  # type: ignore[attr-defined]
@@ -467,12 +474,12 @@ class Network(Layer):
             given = input_shape if many else [input_shape]
         known = {id(x): TensorShape(s) for x, s in zip(self.inputs, given)}
         for node in self._nodes:
-            if any(id(x) not in known for x in node.output_tensors):
-                shapes = [known[id(x)] for x in node.input_tensors]
+            if any(id(x) not in known for x in node.made):
+                shapes = [known[id(x)] for x in node.taken]
                 made = node.outbound_layer.compute_output_shape(arranged(shapes, node.form))
                 made = [made[name] for name in sorted(made)] if isinstance(made, dict) else made
                 listed_shapes = made if isinstance(made, list) and isinstance(made[0], (tuple, list, TensorShape)) else [made]
-                known.update((id(x), TensorShape(s)) for x, s in zip(node.output_tensors, listed_shapes))
+                known.update((id(x), TensorShape(s)) for x, s in zip(node.made, listed_shapes))
         outputs = [known[id(x)] for x in self.outputs]
         return one_or_all(outputs) if self._output_form is None else arranged(outputs, self._output_form)
 
@@ -505,7 +512,7 @@ class Network(Layer):
         for layer in self.layers:
             calls = []
             for node in layer._inbound_nodes:
-                if id(node) not in numbers or not node.inbound_layers:
+                if id(node) not in numbers or not node.sources:
                     continue
                 arguments = with_leaves(place, node.arguments)
                 try:
@@ -516,12 +523,12 @@ class Network(Layer):
                     )
                     arguments = {}
                 form: Any = node.form  # of inputs in a dictionary, or in each other
-                keys = [[key] for key in form] if isinstance(form, list) else [[]] * len(node.inbound_layers)
-                keys = [[{"places": form.structure}]] * len(node.inbound_layers) if isinstance(form, Places) else keys
+                keys = [[key] for key in form] if isinstance(form, list) else [[]] * len(node.sources)
+                keys = [[{"places": form.structure}]] * len(node.sources) if isinstance(form, Places) else keys
                 calls.append(
                     [
                         [before.name, numbers.get(id(before._inbound_nodes[n]), 0), t, arguments, *key]
-                        for before, n, t, key in zip(node.inbound_layers, node.node_indices, node.tensor_indices, keys)
+                        for before, n, t, key in zip(node.sources, node.source_nodes, node.source_places, keys)
                     ]
                 )
             entries.append({"name": layer.name, "class_name": type(layer).__name__, "config": layer.get_config(), "inbound_nodes": calls})
@@ -547,7 +554,7 @@ class Network(Layer):
         def output(name: str, number: int, tensor: int) -> Any:
             layer = made[name]
             number = max(number, _own_nodes(layer))
-            return layer._inbound_nodes[number].output_tensors[tensor] if len(layer._inbound_nodes) > number else None
+            return layer._inbound_nodes[number].made[tensor] if len(layer._inbound_nodes) > number else None
 
         def real(value: Any, missing: List[Any]) -> Any:
             """An argument with tensors where a config says where they come from."""
@@ -583,7 +590,7 @@ class Network(Layer):
         for layer in made.values():
             if not any(layer is known for known in model.layers):  # it leads to no output, but to a loss or a metric
                 for node in layer._inbound_nodes[1 if isinstance(layer, Network) else 0 :]:
-                    model._include(node.output_tensors[0])
+                    model._include(node.made[0])
         return model
 
 

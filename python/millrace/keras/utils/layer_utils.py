@@ -23,9 +23,9 @@ def _is_chain(model: Any) -> bool:
     if type(model).__name__ == "Sequential" or not model._is_graph_network:
         return True
     calls = [_calls_within(model, layer) for layer in model.layers]
-    feeding = {(id(b), i) for nodes in calls for n in nodes for b, i in zip(n.inbound_layers, n.node_indices)}
+    feeding = {(id(b), i) for nodes in calls for n in nodes for b, i in zip(n.sources, n.source_nodes)}
     ends = [n for nodes in calls for n in nodes if (id(n.outbound_layer), n.outbound_layer._inbound_nodes.index(n)) not in feeding]
-    return len(ends) == 1 and all(len(nodes) == 1 and len(nodes[0].inbound_layers) <= 1 for nodes in calls)
+    return len(ends) == 1 and all(len(nodes) == 1 and len(nodes[0].sources) <= 1 for nodes in calls)
 
 
 def print_summary(model: Any, line_length: Optional[int] = None, positions: Any = None, print_fn: Any = None) -> None:
@@ -60,7 +60,7 @@ def print_summary(model: Any, line_length: Optional[int] = None, positions: Any 
             shape = "multiple"
         fields = ["%s (%s)" % (layer.name, type(layer).__name__), shape, layer.count_params()]
         nodes = [] if chain else _calls_within(model, layer)
-        before = ["%s[%d][%d]" % (b.name, i, t) for n in nodes for b, i, t in zip(n.inbound_layers, n.node_indices, n.tensor_indices)]
+        before = ["%s[%d][%d]" % (b.name, i, t) for n in nodes for b, i, t in zip(n.sources, n.source_nodes, n.source_places)]
         row(*fields, *([] if chain else before[:1] or [""]))
         for more in before[1:]:
             row("", "", "", more)

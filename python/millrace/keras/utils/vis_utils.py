@@ -109,7 +109,7 @@ class _Drawing:
                     self._arrow(id(layer), self._first(inner))
         for layer in model.layers:
             for node in (n for n in layer._inbound_nodes if id(n) in model._network_nodes):
-                for before in (b for b in node.inbound_layers if b is not None):
+                for before in (b for b in node.sources if b is not None):
                     self._arrow(self._last(before), self._first(layer))
 
 

@@ -146,3 +146,25 @@ def test_graphs_that_are_dropped(program):
 @pytest.mark.parametrize("program", RUNS.values(), ids=[n.replace(" ", "_") for n in RUNS])
 def test_runs(program):
     assert growth(program, 1000000 if FULL else 5000) < 2 << 20
+
+
+RESTS = """
+x = tf.placeholder(tf.float32, [1000, 1000])
+sums = [tf.reduce_sum(tf.tile(x, [25, 2]) + float(i)) for i in range(3)]  # 200 MB each, two at a time
+session = tf.Session()
+session.run(tf.add_n(sums), {x: np.ones([1000, 1000])})
+high, end = resident(), time.monotonic() + 60
+while resident() > high - (250 << 20) and time.monotonic() < end:
+    time.sleep(1)
+print(high, resident())
+"""
+
+
+def test_a_process_that_rests_gives_its_pages_back():
+    program = "import time\n" + PROLOGUE + RESTS
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    high, rest = map(int, done.stdout.split())
+    assert high > 400 << 20 and rest < high - (250 << 20), (high, rest)  # after 10 to 20 seconds

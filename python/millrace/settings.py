@@ -21,7 +21,7 @@ class Setting(NamedTuple):
     """A setting as it is declared."""
 
     name: str
-    kind: str  # switch, number, seconds, choice; text, file, folder, steps, pairs, address, place, paths: texts, whose readers check them
+    kind: str  # switch, number, seconds, choice; text, file, folder, steps, pairs, address, place: texts, whose readers check them
     values: str  # the choices, with commas; what a text looks like
     least: int
     most: int
@@ -73,7 +73,6 @@ _FORMS = {
     "pairs": r"\s*\w+=[^,]*(,\s*\w+=[^,]*)*",
     "address": r"(.*:)?\d{1,5}",
     "place": r"(\[[0-9a-fA-F:.]+\]|[^:]+)(:\d{1,5})?",
-    "paths": r"all|(/|\w+://)[^:]*(:(/|\w+://)[^:]*)*",
 }
 
 

@@ -93,8 +93,6 @@ def test_values_are_of_their_kind_and_range(name, value, fault):
         ("MILLRACE_HEALTH", "zz", "MILLRACE_HEALTH is 'zz', want [HOST:]PORT"),
         ("MILLRACE_BIND", "[::]:22", None),
         ("MILLRACE_BIND", "a:b:c", "MILLRACE_BIND is 'a:b:c', want HOST or HOST:PORT"),
-        ("MILLRACE_ALLOW_FILES", "/data:store://bucket", None),
-        ("MILLRACE_ALLOW_FILES", "data", "MILLRACE_ALLOW_FILES is 'data', want folders (store://bucket too) with ':' between them, or all"),
     ],
 )
 def test_the_doctor_looks_at_texts_and_at_files(name, value, fault):
@@ -120,6 +118,12 @@ def test_defaults_are_the_declared_ones(monkeypatch):
     slurm = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_STEP_NODELIST": "a", "MILLRACE_PORT": "x"}
     with pytest.raises(ValueError, match="MILLRACE_PORT is 'x', want a number from 1 to 65535"):
         identity.who_am_i(environ=slurm)
+
+
+def test_what_the_log_does_not_take_is_told_before_anything_else_is():
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MILLRACE_MIN_LOG_LEVEL": "x"}
+    done = subprocess.run([sys.executable, "-c", "import millrace as tf; tf.constant(1)"], env=environ, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr.endswith("W ignoring a setting: MILLRACE_MIN_LOG_LEVEL is 'x', want a number from 0 on\n"), done.stderr
 
 
 def test_the_library_says_what_it_does_not_take():

@@ -17,7 +17,7 @@ namespace millrace {
 namespace {
 
 constexpr const char* kKindNames[] = {
-    "switch", "number", "seconds", "choice", "text", "file", "folder", "steps", "pairs", "address", "place", "paths"};
+    "switch", "number", "seconds", "choice", "text", "file", "folder", "steps", "pairs", "address", "place"};
 constexpr absl::string_view kPrefix = "MILLRACE_";
 
 bool IsOneOf(absl::string_view value, absl::string_view values) {

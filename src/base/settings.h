@@ -32,7 +32,6 @@ struct Setting {
     kPairs,    // name=value,name=value
     kAddress,  // [HOST:]PORT
     kPlace,    // HOST or HOST:PORT
-    kPaths,    // absolute ones, with ':' between them, or "all"
   };
   const char* name;  // MILLRACE_NUM_THREADS
   Kind kind;

@@ -49,7 +49,7 @@ constexpr Setting kSettings[] = {
     {"MILLRACE_TLS_KEY", Kind::kFile, "a file", 0, 0, "none", "its key"},
     {"MILLRACE_TLS_SECRET", Kind::kFile, "a file", 0, 0, "none", "a secret that clients show instead of a certificate"},
     {"MILLRACE_TLS_SERVER_NAME", Kind::kText, "a name", 0, 0, "the host's", "the name that servers' certificates have"},
-    {"MILLRACE_ALLOW_FILES", Kind::kPaths, "folders (store://bucket too) with ':' between them, or all", 0, 0,
+    {"MILLRACE_ALLOW_FILES", Kind::kText, "folders (store://bucket too) with ':' between them, or all", 0, 0,
      "all on the loopback interface", "what graphs on servers may read and write"},
     {"MILLRACE_ALLOW_PY_FUNC", Kind::kSwitch, "", 0, 0, "1 on the loopback interface",
      "graphs on servers may call functions of the program"},

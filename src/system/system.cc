@@ -99,6 +99,7 @@ System::System() : impl_(std::make_unique<Impl>()) {
   // Debian builds Abseil with deadlock detection, which makes up a third of a small step. ThreadSanitizer looks for
   // inverted locks in the tests.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  MinLogLevel();  // here, it says what is wrong with the settings of the log
   for (const std::string& unknown : UnknownSettings()) LogWarning(unknown);
   RegisterAllOps(impl_->ops);
   RegisterCpuKernels(impl_->kernels);

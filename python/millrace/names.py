@@ -817,6 +817,7 @@ cross_device_ops cross_device_utils reduce_util = framework.cross_device_ops
 collective_all_reduce_strategy.CollectiveAllReduceStrategy = framework.strategy:MultiWorkerMirroredStrategy
 collective_all_reduce_strategy tpu_strategy = @
 input_lib values = framework.replica_inputs
+input_ops = data.named
 multi_worker_test_base estimator_training summary_op_util step_fn = @
 
 [keras]

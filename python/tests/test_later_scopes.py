@@ -402,3 +402,39 @@ def test_values_that_may_be_composite():
         with pytest.raises(RuntimeError, match="requested dtype"):
             ops.convert_to_tensor_or_composite(sparse, tf.float32)
     assert names.find("python.ops.variables").VariableAggregationV2.ONLY_FIRST_REPLICA is tf.VariableAggregation.ONLY_FIRST_TOWER
+
+
+def test_scopes_of_creators_are_left_in_order():
+    def same(next_creator, **kwargs):
+        return next_creator(**kwargs)
+
+    with tf.Graph().as_default() as graph:
+        outer = tf.variable_creator_scope(same)
+        outer.__enter__()
+        with pytest.raises(RuntimeError, match="proper nesting"), tf.variable_creator_scope(same):
+            outer.__exit__(None, None, None)
+        graph._variable_creator_stack = []
+        assert tf.Variable(1.0)._distribute_strategy is None
+
+
+def test_variable_defs_tell_of_copies():
+    with tf.Graph().as_default():
+        v = tf.Variable(1.0, synchronization=tf.VariableSynchronization.NONE, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+        proto = v.to_proto()
+        assert "synchronization: VARIABLE_SYNCHRONIZATION_NONE\naggregation: VARIABLE_AGGREGATION_ONLY_FIRST_REPLICA" in str(proto)
+        again = tf.Variable.from_proto(proto)
+        assert again.synchronization is v.synchronization and again.aggregation is v.aggregation
+        assert "synchronization" not in str(tf.Variable(1.0).to_proto())
+
+
+def test_inputs_that_are_shared_and_cloned(tmp_path):
+    inputs = names.find("python.distribute.input_ops")
+    paths = [str(tmp_path / ("%d" % i)) for i in range(4)]
+    for path in paths:
+        with open(path, "w") as file:
+            file.write("%s\n" % path[-1])
+    with tf.Graph().as_default(), tf.Session() as session:
+        mine = inputs.auto_shard_dataset(tf.data.TextLineDataset(paths), 2, 1)
+        clone = inputs._clone_dataset(tf.data.Dataset.range(3).map(lambda x: x * x))
+        found = [d.batch(9).make_one_shot_iterator().get_next() for d in (mine, clone)]
+        assert [list(values) for values in session.run(found)] == [[b"1", b"3"], [0, 1, 4]]

@@ -120,6 +120,16 @@ def _AutoShardDataset(input_dataset: Dataset, num_workers: Any, index: Any) -> D
 _AutoShardDatasetV1 = _AutoShardDataset
 
 
+def auto_shard_dataset(dataset: Dataset, num_shards: Any, index: Any) -> Dataset:
+    """What one of several workers reads: a share of the files, where the data set reads files, else of the elements."""
+    return _AutoShardDataset(dataset, num_shards, index)
+
+
+def _clone_dataset(dataset: Dataset) -> Dataset:
+    """The data set once more, by operations of its own."""
+    return dataset._same(gen_ops.dataset_from_graph(dataset._as_serialized_graph()))
+
+
 def _part_of(spec: Any, num_replicas: int) -> Any:
     """The spec of a part of a batch. ValueError for scalars."""
     shape = spec.shape

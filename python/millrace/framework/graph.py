@@ -67,6 +67,8 @@ DeviceFunction = Callable[[Operation], Any]
 class Graph(_core.Graph):
     """A dataflow graph. Ops are added to the graph that is default at that time (see as_default)."""
 
+    _variable_creator_stack: List[Any] = []  # the functions of tf.variable_creator_scope: lists that nobody changes
+
     def __init__(self) -> None:
         super().__init__()
         self._collections: Dict[Any, List[Any]] = {}

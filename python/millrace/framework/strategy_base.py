@@ -154,7 +154,7 @@ class _Scope:
         return made
 
     def _found(self) -> Tuple[Any, ...]:
-        return self._graph._device_stack, self._graph.__dict__.get("_variable_creators"), get_variable_scope()
+        return self._graph._device_stack, self._graph._variable_creator_stack, get_variable_scope()
 
     def __enter__(self) -> Any:
         if has_strategy():
@@ -385,7 +385,7 @@ class StrategyExtended:
 
     def variable_created_in_scope(self, v: Any) -> bool:
         """Whether a variable was made in the strategy's scope; of the strategy of programs that choose none: outside of all."""
-        return bool(getattr(v, "_distribute_strategy", None) is (None if self._strategy is _default else self._strategy))
+        return bool(v._distribute_strategy is (None if self._strategy is _default else self._strategy))
 
     def value_container(self, value: Any) -> Any:
         """The variable itself."""

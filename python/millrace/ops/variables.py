@@ -57,7 +57,7 @@ class _ByCreators(type):
         return made.replace(parameters=list(made.parameters.values())[1:])
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        creators = get_default_graph().__dict__.get("_variable_creators")
+        creators = get_default_graph()._variable_creator_stack
         make: Any = super().__call__
         if not creators or kwargs.get("variable_def") is not None or not cls._by_creators:  # type: ignore[attr-defined]
             return make(*args, **kwargs)
@@ -72,13 +72,15 @@ class _ByCreators(type):
 def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
     """A context in which variable_creator(next_creator, **kwargs) makes the variables: it calls next_creator with arguments of tf.Variable, or
     returns something else."""
-    graph = get_default_graph()
-    outer = graph.__dict__.get("_variable_creators", [])
-    graph.__dict__["_variable_creators"] = [*outer, variable_creator]
+    graph: Any = get_default_graph()
+    outer, mine = graph._variable_creator_stack, [*graph._variable_creator_stack, variable_creator]
+    graph._variable_creator_stack = mine
     try:
         yield
     finally:
-        graph.__dict__["_variable_creators"] = outer
+        if graph._variable_creator_stack is not mine:
+            raise at_user_line(RuntimeError("Exiting variable_creator_scope without proper nesting of the scopes that were entered in it."))
+        graph._variable_creator_stack = outer
 
 
 class Variable(ScatteredRows, metaclass=_ByCreators):
@@ -86,6 +88,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
 
     _snapshot: Any
     _initial_value: Any
+    _distribute_strategy: Any = None  # in whose scope it was made
     _by_creators = True  # the functions of variable_creator_scope are asked
 
     class SaveSliceInfo:
@@ -256,6 +259,8 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
         self._initial_value = graph.as_graph_element(prefix + variable_def.initial_value_name) if variable_def.initial_value_name else None
         self._is_resource = bool(variable_def.is_resource)
         self._trainable = bool(variable_def.trainable)
+        self._synchronization = replication.VariableSynchronization(variable_def.synchronization)
+        self._aggregation = replication.VariableAggregation(variable_def.aggregation)
         if variable_def.HasField("save_slice_info_def"):
             self._save_slice_info = Variable.SaveSliceInfo(save_slice_info_def=variable_def.save_slice_info_def, import_scope=import_scope)
         if self._is_resource:
@@ -428,6 +433,8 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
             snapshot_name=strip_name_scope(self._snapshot.name, export_scope),
             is_resource=self._is_resource,
             trainable=self._trainable,
+            synchronization=self._synchronization.value,
+            aggregation=self._aggregation.value,
         )
         if self._initial_value is not None:
             made.initial_value_name = strip_name_scope(self._initial_value.name, export_scope)

@@ -116,7 +116,7 @@ TrackableObjectGraph.TrackableObject.ObjectReference: 1 node_id int32; 2 local_n
 TrackableObjectGraph.TrackableObject.SerializedTensor: 1 name string; 2 full_name string; 3 checkpoint_key string; 4 optional_restore bool
 TrackableObjectGraph.TrackableObject.SlotVariableReference: 1 original_variable_node_id int32; 2 slot_name string; 3 slot_variable_node_id int32
 SaveSliceInfoDef: 1 full_name string; 2 full_shape *int64; 3 var_offset *int64; 4 var_shape *int64
-VariableDef: 1 variable_name string; 6 initial_value_name string; 2 initializer_name string; 3 snapshot_name string; 4 save_slice_info_def SaveSliceInfoDef; 5 is_resource bool; 7 trainable bool
+VariableDef: 1 variable_name string; 6 initial_value_name string; 2 initializer_name string; 3 snapshot_name string; 4 save_slice_info_def SaveSliceInfoDef; 5 is_resource bool; 7 trainable bool; 8 synchronization enum; 9 aggregation enum
 QueueRunnerDef: 1 queue_name string; 2 enqueue_op_name *string; 3 close_op_name string; 4 cancel_op_name string; 5 queue_closed_exception_types *enum
 ValuesDef: 1 values *string; 2 external_values map<string,string>
 CondContextDef: 1 context_name string; 2 pred_name string; 3 pivot_name string; 4 branch int32; 5 values_def ValuesDef; 6 nested_contexts *ControlFlowContextDef

@@ -98,9 +98,20 @@ TypeSpecClass = Enum(
 )
 DefaultDirection = Enum("DefaultDirection", {"DEFAULT_LEFT": 0, "DEFAULT_RIGHT": 1})
 SplitTypeWithDefault = Enum("SplitTypeWithDefault", {"INEQUALITY_DEFAULT_LEFT": 0, "INEQUALITY_DEFAULT_RIGHT": 1, "EQUALITY_DEFAULT_RIGHT": 3})
-MODULE_ENUMS = {"DataType": DataType, "Code": Code}
+VariableSynchronization = Enum(
+    "VariableSynchronization", {"VARIABLE_SYNCHRONIZATION_" + name: i for i, name in enumerate(("AUTO", "NONE", "ON_WRITE", "ON_READ"))}
+)
+VariableAggregation = Enum("VariableAggregation", {"VARIABLE_AGGREGATION_" + name: i for i, name in enumerate(("NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"))})
+
+MODULE_ENUMS = {"DataType": DataType, "Code": Code, "VariableSynchronization": VariableSynchronization, "VariableAggregation": VariableAggregation}
 # By the names of fields. Other fields that are enums are numbers in texts and descriptors.
-OF_FIELDS = {**dict.fromkeys(("dtype", "type", "tensor_dtype_value"), DataType), "type_spec_class": TypeSpecClass, "default_direction": DefaultDirection}
+OF_FIELDS = {
+    **dict.fromkeys(("dtype", "type", "tensor_dtype_value"), DataType),
+    "type_spec_class": TypeSpecClass,
+    "default_direction": DefaultDirection,
+    "synchronization": VariableSynchronization,
+    "aggregation": VariableAggregation,
+}
 
 
 def names_of(enum: Enum) -> Dict[int, str]:

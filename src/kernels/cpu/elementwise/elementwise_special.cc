@@ -57,7 +57,13 @@ double LogExcess(double t) {
   }
   return 2 * sum - s * t;
 }
-Dual LogExcess(Dual t) { return {LogExcess(t.v), -t.v / (1 + t.v) * t.d}; }
+// The same of t = x / a - 1, also where x is so much smaller that t is -1.
+double LogExcessOfRatio(double a, double x) {
+  const double t = (x - a) / a, ratio = x / a;
+  if (t >= -0.5) return LogExcess(t);
+  return (ratio >= std::numeric_limits<double>::min() ? std::log(ratio) : std::log(x) - std::log(a)) - t;
+}
+Dual LogExcessOfRatio(Dual a, double x) { return {LogExcessOfRatio(a.v, x), (x - a.v) / a.v / a.v * a.d}; }
 
 // log Gamma(a) less (a - 1/2) log a - a + log(2 pi) / 2, for a >= 10.
 template <typename N>
@@ -70,8 +76,7 @@ N StirlingRest(N a) {
 template <typename N>
 N GammaFactor(N a, double x) {
   if (ValueOf(a) < 10) return Exp(a * N(std::log(x)) - N(x) - LogGammaOf(a));
-  const N t = (N(x) - a) / a;
-  return Sqrt(a * N(0.5 / kPi)) * Exp(a * LogExcess(t) - StirlingRest(a));
+  return Sqrt(a * N(0.5 / kPi)) * Exp(a * LogExcessOfRatio(a, x) - StirlingRest(a));
 }
 
 // P / factor by its power series.
@@ -191,8 +196,7 @@ double GammaSampleByA(double a, double x) {
   const Dual by_a(a, 1);
   double log_factor_by_a = std::log(x) - Digamma(a);
   if (a >= 10) {
-    const Dual t = (Dual(x) - by_a) / by_a;
-    log_factor_by_a = 0.5 / a + (by_a * LogExcess(t) - StirlingRest(by_a)).d;
+    log_factor_by_a = 0.5 / a + (by_a * LogExcessOfRatio(by_a, x) - StirlingRest(by_a)).d;
   }
   const bool above = x > 1 && x > a;
   const Dual rest = above ? GammaFraction(by_a, x) : GammaSeries(by_a, x);

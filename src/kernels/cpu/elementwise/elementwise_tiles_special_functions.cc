@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 tiles of Digamma, Lgamma, Zeta, Polygamma and the incomplete gamma functions, and the incomplete beta function:
+// f32 tiles of Digamma, Lgamma, Zeta, Polygamma, the incomplete gamma functions and what they and samples of the gamma
+// distribution change by its shape a, and the incomplete beta function:
 // the formulas of elementwise_special.cc and elementwise_tiles_scalar.cc in double, many elements at a time, as far as
 // float needs. Blocks with an element outside the range that these serve go through the scalar functions.
 //
@@ -41,8 +42,7 @@ struct TenFactors {
 };
 
 // Of 0 < x < infinity: ten steps of the recurrence where x is less than 10, then the asymptotic series.
-inline float DigammaPositive(float x0) {
-  const double x = static_cast<double>(x0);
+HWY_INLINE double DigammaOfPositive(double x) {
   const bool near = x < 10.0;
   const TenFactors ten(near ? x : 1.0);
   const double y = near ? x + 10.0 : x, inverse = 1.0 / y, z = inverse * inverse;
@@ -50,8 +50,9 @@ inline float DigammaPositive(float x0) {
       z *
       (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
   const double sum = near ? ten.derivative / ten.product : 0.0;
-  return static_cast<float>(LogNormal(y) - 0.5 * inverse - tail - sum);
+  return LogNormal(y) - 0.5 * inverse - tail - sum;
 }
+inline float DigammaPositive(float x) { return static_cast<float>(DigammaOfPositive(static_cast<double>(x))); }
 
 // log Gamma(x) for 0 < x < infinity, within about 1e-14 of itself or of 1. It chooses between values and not between
 // ways: loops over it are vectors only without branches.
@@ -172,8 +173,20 @@ struct PolygammaFn {
 constexpr int kLanes = 16;
 struct Lanes {
   double a[kLanes], x[kLanes], value[kLanes];
+  double by_a[kLanes];  // how the value changes by a, where that is asked for
   int64_t place[kLanes];
   int count = 0;
+
+  void Put(float new_a, float new_x, int64_t new_place) {
+    a[count] = static_cast<double>(new_a);
+    x[count] = static_cast<double>(new_x);
+    place[count++] = new_place;
+  }
+  // Lanes that nobody filled settle with the others.
+  void FillUp() {
+    std::fill(a + count, a + kLanes, a[0]);
+    std::fill(x + count, x + kLanes, x[0]);
+  }
 };
 constexpr double kSettled = 1e-13;
 constexpr int kSteps = 8;         // between looks at whether all have settled
@@ -235,51 +248,156 @@ void Fraction(Lanes& lanes) {
   for (int l = 0; l < kLanes; ++l) lanes.value[l] = before[l];
 }
 
+// The series and its derivative by a.
+void SeriesByA(Lanes& lanes) {
+  double term[kLanes], sum[kLanes], term_by_a[kLanes], sum_by_a[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    sum[l] = term[l] = 1.0 / lanes.a[l];
+    sum_by_a[l] = term_by_a[l] = -term[l] * term[l];
+  }
+  for (int step = 1; step < kMostSteps; step += kSteps) {
+    for (int k = 0; k < kSteps; ++k) {
+      const double n = step + k;
+      for (int l = 0; l < kLanes; ++l) {
+        const double inverse = 1.0 / (lanes.a[l] + n), ratio = lanes.x[l] * inverse;
+        term[l] *= ratio;
+        term_by_a[l] = term_by_a[l] * ratio - term[l] * inverse;
+        sum[l] += term[l];
+        sum_by_a[l] += term_by_a[l];
+      }
+    }
+    int open = 0;
+    for (int l = 0; l < kLanes; ++l) open |= term_by_a[l] < sum_by_a[l] * kSettled ? 1 : 0;  // both negative
+    if (open == 0) break;
+  }
+  for (int l = 0; l < kLanes; ++l) {
+    lanes.value[l] = sum[l];
+    lanes.by_a[l] = sum_by_a[l];
+  }
+}
+
+// The fraction and its derivative by a.
+void FractionByA(Lanes& lanes) {
+  double p0[kLanes], q0[kLanes], p1[kLanes], q1[kLanes], before[kLanes];  // the last but one and the last
+  double dp0[kLanes], dq0[kLanes], dp1[kLanes], dq1[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    p0[l] = dp0[l] = dq0[l] = dp1[l] = before[l] = 0.0;
+    q0[l] = p1[l] = 1.0;
+    q1[l] = lanes.x[l] + 1.0 - lanes.a[l];
+    dq1[l] = -1.0;
+  }
+  for (int step = 1; step < kMostSteps; step += kSteps) {
+    for (int k = 0; k < kSteps; ++k) {
+      const double n = step + k;
+      for (int l = 0; l < kLanes; ++l) {
+        const double an = n * (lanes.a[l] - n), bn = lanes.x[l] + 1.0 - lanes.a[l] + 2.0 * n;
+        const double p = bn * p1[l] + an * p0[l], q = bn * q1[l] + an * q0[l];
+        const double dp = bn * dp1[l] + an * dp0[l] + (n * p0[l] - p1[l]);
+        const double dq = bn * dq1[l] + an * dq0[l] + (n * q0[l] - q1[l]);
+        p0[l] = p1[l];
+        q0[l] = q1[l];
+        p1[l] = p;
+        q1[l] = q;
+        dp0[l] = dp1[l];
+        dq0[l] = dq1[l];
+        dp1[l] = dp;
+        dq1[l] = dq;
+      }
+    }
+    int open = 0;
+    for (int l = 0; l < kLanes; ++l) {  // all divided by the denominator, which is 1 then whatever a is
+      const double inverse = 1.0 / q1[l], change = dq1[l] * inverse;
+      p0[l] *= inverse;
+      q0[l] *= inverse;
+      p1[l] *= inverse;
+      dp0[l] = dp0[l] * inverse - p0[l] * change;
+      dq0[l] = dq0[l] * inverse - q0[l] * change;
+      dp1[l] = dp1[l] * inverse - p1[l] * change;
+      q1[l] = 1.0;
+      dq1[l] = 0.0;
+      open |= std::abs(dp1[l] - before[l]) > std::abs(dp1[l]) * kSettled ? 1 : 0;
+      before[l] = dp1[l];
+    }
+    if (open == 0) break;
+  }
+  for (int l = 0; l < kLanes; ++l) {
+    lanes.value[l] = p1[l];
+    lanes.by_a[l] = dp1[l];
+  }
+}
+
+// Pairs of a and x, sorted into those of the fraction and those of the series.
+template <class Fn>
+void RunLanes(const float* a, const float* x, float* out, int64_t n) {
+  Lanes series, fraction;
+  StopIfAsked();
+  float results[kBlock];  // out may be a or x
+  const auto work_off_fraction = [&] {
+    fraction.FillUp();
+    Fn::template WorkOff<true>(fraction);
+    for (int l = 0; l < fraction.count; ++l) results[fraction.place[l]] = static_cast<float>(fraction.value[l]);
+    fraction.count = 0;
+  };
+  const auto work_off_series = [&] {
+    series.FillUp();
+    Fn::template WorkOff<false>(series);
+    for (int l = 0; l < series.count; ++l) results[series.place[l]] = static_cast<float>(series.value[l]);
+    series.count = 0;
+  };
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] > 1.0f && x[i] > a[i]) {
+      fraction.Put(a[i], x[i], i);
+      if (fraction.count == kLanes) work_off_fraction();
+    } else {
+      series.Put(a[i], x[i], i);
+      if (series.count == kLanes) work_off_series();
+    }
+  }
+  if (fraction.count > 0) work_off_fraction();
+  if (series.count > 0) work_off_series();
+  std::copy(results, results + n, out);
+}
+HWY_INLINE bool LanesServe(float a, float x) { return (a >= 0.01f) & (a <= 1000.0f) & (x > 0.0f) & (x <= 1000.0f); }
+
 // The lower function P or the upper one Q, which is 1 - P.
 template <bool kUpper>
 struct IncompleteGammaFn {
-  static bool Serves(float a, float x) { return (a >= 0.01f) & (a <= 1000.0f) & (x > 0.0f) & (x <= 1000.0f); }
+  static bool Serves(float a, float x) { return LanesServe(a, x); }
   static float Slow(float a0, float x0) {
     const double a = static_cast<double>(a0), x = static_cast<double>(x0);
     return static_cast<float>(kUpper ? IncompleteGammaQ(a, x) : IncompleteGammaP(a, x));
   }
   template <bool kFraction>
-  static void WorkOff(Lanes& lanes, float* out) {
-    for (int l = lanes.count; l < kLanes; ++l) {  // settle with the others
-      lanes.a[l] = lanes.a[0];
-      lanes.x[l] = lanes.x[0];
-    }
+  static void WorkOff(Lanes& lanes) {
     kFraction ? Fraction(lanes) : Series(lanes);
     for (int l = 0; l < kLanes; ++l) {
       const double factor = Exp(lanes.a[l] * LogNormal(lanes.x[l]) - lanes.x[l] - LogGammaPositive(lanes.a[l]));
       const double v = factor * lanes.value[l];
       lanes.value[l] = kFraction == kUpper ? v : 1.0 - v;
     }
-    for (int l = 0; l < lanes.count; ++l) out[lanes.place[l]] = static_cast<float>(lanes.value[l]);
-    lanes.count = 0;
   }
-  static void Put(Lanes& lanes, float a, float x, int64_t place) {
-    lanes.a[lanes.count] = static_cast<double>(a);
-    lanes.x[lanes.count] = static_cast<double>(x);
-    lanes.place[lanes.count++] = place;
+  static void Fast(const float* a, const float* x, float* out, int64_t n) { RunLanes<IncompleteGammaFn>(a, x, out, n); }
+};
+
+// What P changes by a; or a sample x, which is that by implicit differentiation, divided by minus the density.
+template <bool kSample>
+struct GammaByAFn {
+  static bool Serves(float a, float x) { return LanesServe(a, x); }
+  static float Slow(float a0, float x0) {
+    const double a = static_cast<double>(a0), x = static_cast<double>(x0);
+    return static_cast<float>(kSample ? GammaSampleByA(a, x) : IncompleteGammaPByA(a, x));
   }
-  static void Fast(const float* a, const float* x, float* out, int64_t n) {
-    Lanes series, fraction;
-    StopIfAsked();
-    float results[kBlock];  // out may be a or x
-    for (int64_t i = 0; i < n; ++i) {
-      if (x[i] > 1.0f && x[i] > a[i]) {
-        Put(fraction, a[i], x[i], i);
-        if (fraction.count == kLanes) WorkOff<true>(fraction, results);
-      } else {
-        Put(series, a[i], x[i], i);
-        if (series.count == kLanes) WorkOff<false>(series, results);
-      }
+  template <bool kFraction>
+  static void WorkOff(Lanes& lanes) {
+    kFraction ? FractionByA(lanes) : SeriesByA(lanes);
+    for (int l = 0; l < kLanes; ++l) {
+      const double a = lanes.a[l], x = lanes.x[l], log = LogNormal(x);
+      const double slope = (log - DigammaOfPositive(a)) * lanes.value[l] + lanes.by_a[l];
+      const double factor = kSample ? -x : Exp(a * log - x - LogGammaPositive(a));
+      lanes.value[l] = (kFraction ? -factor : factor) * slope;
     }
-    if (fraction.count > 0) WorkOff<true>(fraction, results);
-    if (series.count > 0) WorkOff<false>(series, results);
-    std::copy(results, results + n, out);
   }
+  static void Fast(const float* a, const float* x, float* out, int64_t n) { RunLanes<GammaByAFn>(a, x, out, n); }
 };
 
 // Lanes of the incomplete beta function on that side of its mean where the fraction converges fast; `upper` where that
@@ -414,6 +532,8 @@ void AddTiles(TileTable& t) {
   AddPair<PolygammaFn>(t, "Polygamma", 40);
   AddPair<IncompleteGammaFn<false>>(t, "Igamma", 60);
   AddPair<IncompleteGammaFn<true>>(t, "Igammac", 60);
+  AddPair<GammaByAFn<false>>(t, "IgammaGradA", 80);
+  AddPair<GammaByAFn<true>>(t, "RandomGammaGrad", 80);
 }
 
 }  // namespace

@@ -21,12 +21,12 @@ namespace millrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-#define MR_UNARY_OP(Name, expr) \
-  struct Name {                 \
-    template <typename T>       \
-    static inline T Do(T a) {   \
-      return expr;              \
-    }                           \
+#define MR_UNARY_OP(Name, expr)   \
+  struct Name {                   \
+    template <typename T>         \
+    static HWY_INLINE T Do(T a) { \
+      return expr;                \
+    }                             \
   };
 MR_UNARY_OP(ExpOp, Exp(a))
 MR_UNARY_OP(Expm1Op, Expm1(a))

@@ -212,7 +212,8 @@ HWY_INLINE T Sigmoid(T x) {
 
 template <typename T>
 HWY_INLINE T Softplus(T x) {
-  return (x > T(0) ? x : T(0)) + Log1p(Exp(-std::abs(x)));
+  const T e = Exp(-std::abs(x)), u = T(1) + e;
+  return (x > T(0) ? x : T(0)) + (LogNormal(u) + (e - (u - T(1))) / u);  // log1p(e), as e is in [0, 1] or NaN
 }
 
 // Largest |x| that the reduction below serves.

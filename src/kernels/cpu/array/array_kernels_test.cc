@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "base/checked.h"
 #include "kernels/cpu/any_device.h"
 #include "kernels/cpu/engine/kernel_runner.h"
 #include "kernels/cpu/kernel_list.h"
@@ -44,6 +45,27 @@ constexpr char kPad[] = "Pad(x:T, p:i32) -> (y:T) | T:type";
 constexpr char kPadV2[] = "PadV2(x:T, p:i32, c:T) -> (y:T) | T:type";
 constexpr char kMirror[] = "MirrorPad(x:T, p:i32) -> (y:T) | T:type; mode:string";
 constexpr char kMirrorGrad[] = "MirrorPadGrad(x:T, p:i32) -> (y:T) | T:type; mode:string";
+
+// Every element of borders and inside, where rows are long, beside loops.
+TEST(ArrayKernels, PadOfLongRows) {
+  for (const int32_t before : {0, 1, 3}) {
+    for (const int32_t after : {0, 2, 5}) {
+      const int64_t d[3] = {3, 4, 17};
+      const int32_t p[6] = {before, 1, after, before, 2, after};
+      const auto made = Compute(kPad, F32(), {Count({d[0], d[1], d[2]}), Pairs({p, p + 6})});
+      ASSERT_TRUE(made.ok()) << made.status();
+      const float* at = (*made)[0].data<float>();
+      for (int64_t i = -p[0]; i < d[0] + p[1]; ++i) {
+        for (int64_t j = -p[2]; j < d[1] + p[3]; ++j) {
+          for (int64_t k = -p[4]; k < d[2] + p[5]; ++k, ++at) {
+            const bool inside = InRange(i, d[0]) && InRange(j, d[1]) && InRange(k, d[2]);
+            ASSERT_EQ(*at, inside ? static_cast<float>((i * d[1] + j) * d[2] + k) : 0.0f) << i << " " << j << " " << k;
+          }
+        }
+      }
+    }
+  }
+}
 
 TEST(ArrayKernels, Pad) {
   EXPECT_EQ(Text(Compute(kPad, F32(), {Count({1, 2}), Pairs({1, 0, 1, 2})})), "float[2,5] 0 0 0 0 0 0 0 1 0 0");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: borders and repetitions.
 #include <algorithm>
+#include <cstring>
 
 #include "base/checked.h"
 #include "kernels/cpu/array/array_kernels.h"
@@ -89,36 +90,75 @@ void PadNarrowRows(KernelContext& ctx, const PadLevels& levels, const Tensor& in
   StridedCopy(&ctx, in.dtype(), ElementAt(out->mutable_raw(), in.dtype(), into), in.raw(), dims);
 }
 
-// Every output row is border, or border, input row, border.
+// Walks over padded rows.
+class PaddedRows {
+ public:
+  PaddedRows(const PadLevels& levels, int64_t row) : levels_(levels), outer_(levels.size() - 1) {
+    index_.resize(outer_);
+    for (size_t k = outer_; k-- > 0; row /= levels[k].total()) index_[k] = row % levels[k].total() - levels[k].before;
+    int64_t stride = 1;
+    for (size_t k = outer_; k-- > 0; stride *= levels[k].size) {
+      outside_ += !InRange(index_[k], levels[k].size);
+      // Where an index lies outside, what its inner ones say does not count.
+      input_ = (InRange(index_[k], levels[k].size) ? input_ : 0) +
+               std::clamp<int64_t>(index_[k], 0, levels[k].size) * stride;
+    }
+  }
+  bool inside() const { return outside_ == 0; }
+  int64_t input() const { return input_; }  // how many rows of the input lie before
+  void Next() {
+    input_ += inside() ? 1 : 0;
+    for (size_t k = outer_; k-- > 0;) {
+      const PadLevel& level = levels_[k];
+      if (index_[k] == -1 || index_[k] == level.size - 1) outside_ += index_[k] == -1 ? -1 : 1;
+      if (++index_[k] < level.size + level.after) return;
+      outside_ += (level.before > 0 ? 1 : 0) - 1;
+      index_[k] = -level.before;
+    }
+  }
+
+ private:
+  const PadLevels& levels_;
+  size_t outer_;
+  absl::InlinedVector<int64_t, 8> index_;  // less what lies before
+  int64_t outside_ = 0;                    // so many of the indices
+  int64_t input_ = 0;
+};
+
+// Rows of the input go to their places; borders are what lies between two of them, and filled at once.
 void PadRows(KernelContext& ctx, const PadLevels& levels, const Tensor& in, const void* value, Tensor* out) {
   const DType dtype = in.dtype();
   const RunFns run = RunFunctions(dtype);
   const PadLevel& row = levels.back();
-  const size_t outer = levels.size() - 1;
   int64_t rows = 1;
-  for (size_t k = 0; k < outer; ++k) rows *= levels[k].total();
+  for (size_t k = 0; k + 1 < levels.size(); ++k) rows *= levels[k].total();
   void* dst = out->mutable_raw();
-  const double cost = static_cast<double>(row.total()) * static_cast<double>(DTypeSize(dtype)) * 0.1 + 5.0;
+  const int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
+  alignas(16) char pattern[16] = {};
+  const bool has_pattern = IsPlain(dtype) && 16 % bytes == 0;
+  for (int64_t i = 0; has_pattern && i < 16; i += bytes) std::memcpy(pattern + i, value, static_cast<size_t>(bytes));
+  const double cost = static_cast<double>(row.total() * bytes) * 0.1 + 5.0;
   ctx.ParallelFor(rows, cost, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      int64_t rest = r, from = 0, stride = 1;
-      bool inside = true;
-      for (size_t k = outer; k-- > 0 && inside;) {
-        const int64_t index = rest % levels[k].total() - levels[k].before;
-        rest /= levels[k].total();
-        inside = InRange(index, levels[k].size);
-        from += index * stride;
-        stride *= levels[k].size;
+    PaddedRows at(levels, begin);
+    int64_t filled = begin * row.total();
+    const int64_t all = end * row.total();
+    const auto fill = [&](int64_t until) {
+      char* to = static_cast<char*>(ElementAt(dst, dtype, filled));
+      // A narrow border by one store, which reaches into what is written next.
+      if (has_pattern && (until - filled) * bytes <= 16 && (all - filled) * bytes >= 16) {
+        std::memcpy(to, pattern, 16);
+      } else {
+        run.fill(to, value, until - filled);
       }
-      void* to = ElementAt(dst, dtype, r * row.total());
-      if (!inside) {
-        run.fill(to, value, row.total());
-        continue;
-      }
-      run.fill(to, value, row.before);
-      run.copy(ElementAt(to, dtype, row.before), ElementAt(in.raw(), dtype, from * row.size), row.size);
-      run.fill(ElementAt(to, dtype, row.before + row.size), value, row.after);
+    };
+    for (int64_t r = begin; r < end; ++r, at.Next()) {
+      if (!at.inside()) continue;
+      const int64_t first = r * row.total() + row.before;
+      fill(first);
+      run.copy(ElementAt(dst, dtype, first), ElementAt(in.raw(), dtype, at.input() * row.size), row.size);
+      filled = first + row.size;
     }
+    fill(all);
   });
 }
 

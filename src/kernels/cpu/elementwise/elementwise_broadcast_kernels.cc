@@ -7,6 +7,7 @@
 #include "kernels/cpu/elementwise/elementwise.h"
 #include "kernels/cpu/elementwise/elementwise_broadcast.h"
 #include "kernels/cpu/engine/strided_copy.h"
+#include "kernels/cpu/engine/strided_fill_simd.h"
 
 namespace millrace {
 namespace {
@@ -81,10 +82,19 @@ void CopyShortRows(KernelContext& ctx, const BroadcastPlan& plan, DType dtype, c
   const RunFns runs = RunFunctions(dtype);
   const RunFn run = plan.Moves(0) ? runs.copy : runs.fill;
   const int64_t inner = plan.inner(), block = plan.block(), stride = plan.BlockStride(0);
+  const int64_t bytes = static_cast<int64_t>(DTypeSize(dtype));
+  const bool fills = !plan.Moves(0) && IsPlain(dtype) && bytes <= 8 && inner * bytes <= kFilledRow;
   ctx.ParallelFor(plan.rows(), static_cast<double>(inner) * 0.5 + 3, [&](int64_t begin, int64_t end) {
     auto at = BroadcastPlan::Cursor::OverBlocks(plan, begin / block);
     for (int64_t row = begin % block; begin < end; row = 0, at.Next()) {
       const int64_t last = std::min(block, row + end - begin);
+      if (fills) {
+        const void* const from = ElementAt(in, dtype, at.offset(0) + row * stride);
+        FillRows(bytes, static_cast<const char*>(from), stride * bytes, last - row, inner,
+                 static_cast<char*>(ElementAt(out, dtype, begin * inner)));
+        begin += last - row;
+        continue;
+      }
       for (; row < last; ++row, ++begin) {
         run(ElementAt(out, dtype, begin * inner), ElementAt(in, dtype, at.offset(0) + row * stride), inner);
       }

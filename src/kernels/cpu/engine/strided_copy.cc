@@ -47,6 +47,9 @@ void FillRun(char* dst, T value, int64_t n) {
 template <typename T>
 void CopyItems(char* dst, const char* src, const Block& b) {
   constexpr int64_t kSize = sizeof(T);
+  if (b.src_stride == 0 && b.dst_stride == kSize && b.dst_row == b.n * kSize && b.dst_row <= kFilledRow && kSize <= 8) {
+    return FillRows(kSize, src, b.src_row, b.rows, b.n, dst);
+  }
   for (int64_t r = 0; r < b.rows; ++r) {
     char* d = dst + r * b.dst_row;
     const char* s = src + r * b.src_row;

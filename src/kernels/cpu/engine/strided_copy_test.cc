@@ -42,6 +42,14 @@ constexpr DType kBySize[] = {DType::kInt8, DType::kHalf, DType::kFloat, DType::k
 class EveryElementSize : public ::testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(StridedCopy, EveryElementSize, ::testing::ValuesIn(kBySize));
 
+TEST_P(EveryElementSize, RowsOfOneElement) {
+  for (int64_t rows : {1, 2, 5, 40}) {
+    for (int64_t n : {2, 3, 7, 16, 33, 77, 130, 300}) {
+      Check(GetParam(), {{rows, n, 1}, {n, 1, 0}}, rows * n + 100, rows);
+    }
+  }
+}
+
 TEST_P(EveryElementSize, TwoDimensionalTransposition) {
   for (int64_t rows : {1, 2, 3, 4, 5, 7, 16, 17, 33, 70, 300}) {
     for (int64_t columns : {1, 2, 3, 4, 8, 15, 31, 64, 65, 130, 300}) {

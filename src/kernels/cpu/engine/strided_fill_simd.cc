@@ -38,6 +38,34 @@ void Fill(char* dst, const char* pattern, int64_t n) {
   std::memcpy(dst + n - 16, twice + n % 16, 16);
 }
 
+// Vectors reach beyond the end of a row, into the next one, which is written after it.
+template <typename T>
+void FillRowsOf(const char* from, int64_t step, int64_t rows, int64_t n, T* to) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const T* const end = to + rows * n;
+  for (int64_t r = 0; r < rows; ++r, from += step, to += n) {
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    const auto v = hn::Set(d, value);
+    int64_t k = 0;
+    for (; k + lanes <= n; k += lanes) hn::StoreU(v, d, to + k);
+    if (k < n && end - (to + k) >= lanes) {
+      hn::StoreU(v, d, to + k);
+    } else {
+      for (; k < n; ++k) to[k] = value;
+    }
+  }
+}
+void RowsFilled(int64_t element_bytes, const char* from, int64_t step, int64_t rows, int64_t n, char* to) {
+  switch (element_bytes) {
+    case 1: return FillRowsOf(from, step, rows, n, reinterpret_cast<uint8_t*>(to));
+    case 2: return FillRowsOf(from, step, rows, n, reinterpret_cast<uint16_t*>(to));
+    case 4: return FillRowsOf(from, step, rows, n, reinterpret_cast<uint32_t*>(to));
+    default: return FillRowsOf(from, step, rows, n, reinterpret_cast<uint64_t*>(to));
+  }
+}
+
 void Ramp(float start, float step, int32_t first, float* to, int64_t n) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
@@ -63,6 +91,11 @@ namespace millrace {
 
 HWY_EXPORT(Fill);
 void FillPattern(char* dst, const char* pattern, int64_t n) { HWY_DYNAMIC_DISPATCH(Fill)(dst, pattern, n); }
+
+HWY_EXPORT(RowsFilled);
+void FillRows(int64_t element_bytes, const char* from, int64_t step, int64_t rows, int64_t n, char* to) {
+  HWY_DYNAMIC_DISPATCH(RowsFilled)(element_bytes, from, step, rows, n, to);
+}
 
 HWY_EXPORT(Ramp);
 void FillRamp(float start, float step, int32_t first, float* to, int64_t n) {

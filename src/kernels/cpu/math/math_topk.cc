@@ -20,6 +20,7 @@
 #include "kernels/cpu/math/math.h"
 #include "kernels/cpu/math/math_convert.h"
 #include "kernels/cpu/math/math_ranking.h"
+#include "kernels/cpu/math/math_ranking_simd.h"
 
 namespace millrace {
 namespace {
@@ -254,18 +255,6 @@ void SelectRow(const KernelContext& ctx, const T* row, int64_t n, int64_t k, Ran
   sort();
 }
 
-// The same for k = 1 without a buffer.
-template <typename T>
-RankOf<T> BestOfRow(const T* row, int64_t n) {
-  int64_t at = ArgOfRow<T, true>(row, n);
-  if constexpr (std::is_floating_point_v<T>) {
-    int nan = 0;
-    for (int64_t i = 0; i < n; ++i) nan |= row[i] != row[i];
-    if (nan != 0) at = std::find_if(row, row + n, [](T v) { return v != v; }) - row;
-  }
-  return Ranked(Ordered(row[at]), at);
-}
-
 struct TopKArgs {
   int64_t rows = 0, n = 0, k = 0;
   const void* keys = nullptr;    // what is compared: the input, or its values as float
@@ -302,10 +291,13 @@ void StoreRow(const TopKArgs& a, DType index_type, int64_t row, const R* best) {
 template <typename T>
 Status Run(const KernelContext& ctx, const TopKArgs& a, DType index_type) {
   using R = RankOf<T>;
-  if (a.k == 1) {
+  if (a.k == 1) {  // without a buffer
+    const ArgFns find = ArgFunctions(DTypeOf<T>::value, true);
     ctx.ParallelFor(a.rows, 5 + 0.3 * static_cast<double>(a.n), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        const R best = BestOfRow(static_cast<const T*>(a.keys) + r * a.n, a.n);
+        const T* const row = static_cast<const T*>(a.keys) + r * a.n;
+        const int64_t at = find.of_ordered(row, a.n);
+        const R best = Ranked(Ordered(row[at]), at);
         StoreRow(a, index_type, r, &best);
       }
     });

@@ -80,5 +80,39 @@ TEST(TopK, LongRows) {
   }
 }
 
+// Of rows and columns of odd sizes, with NaN, which is never the greatest, and infinities.
+TEST(ArgMax, IsTheFirstOfTheGreatest) {
+  KernelRunner runner(RegisterArgKernels, 1);
+  constexpr char kArgMax[] = "ArgMax(input:T, dimension:i32) -> (output:i64) | T in REAL";
+  std::mt19937 random(12);
+  for (const int64_t n : {1, 2, 15, 16, 17, 31, 33, 100, 255, 257, 272, 1000}) {
+    constexpr int64_t kRows = 40;
+    Tensor input = *Tensor::Make(DType::kFloat, *Shape::Make({kRows, n}));
+    float* const x = input.mutable_data<float>();
+    for (int64_t i = 0; i < kRows * n; ++i) {
+      constexpr float kSpecial[] = {kNan, kInf, -kInf, 0.0f, -0.0f};
+      const bool special = i < 5 * n || random() % 30 == 0;
+      x[i] = special ? kSpecial[i < 5 * n ? static_cast<uint64_t>(i / n) : random() % 5]
+                     : static_cast<float>(random() % 50);
+    }
+    for (const int axis : {0, 1}) {
+      AttrMap attrs;
+      attrs.emplace("T", DType::kFloat);
+      const auto got = runner.Run(kArgMax, attrs, {input, Tensor::Scalar<int32_t>(axis)});
+      ASSERT_TRUE(got.ok()) << got.status();
+      const int64_t count = axis == 0 ? n : kRows, along = axis == 0 ? kRows : n, step = axis == 0 ? n : 1;
+      for (int64_t k = 0; k < count; ++k) {
+        const float* const row = x + (axis == 0 ? k : k * n);
+        int64_t want = 0;
+        float best = -kInf;
+        for (int64_t i = 0; i < along; ++i) {
+          if (row[i * step] > best) best = row[(want = i) * step];
+        }
+        EXPECT_EQ((*got)[0].data<int64_t>()[k], want) << n << " columns, axis " << axis << ", " << k;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace millrace

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/checked.h"
+#include "kernels/cpu/engine/strided_block.h"
 #include "kernels/cpu/engine/strided_copy.h"
 
 namespace millrace {
@@ -23,7 +24,9 @@ void CopyBytes(char* dst, int64_t dst_step, const char* src, int64_t src_step, i
     std::memcpy(dst, src, bytes * static_cast<size_t>(n));
     return;
   }
-  for (int64_t i = 0; i < n; ++i, dst += dst_step, src += src_step) std::memcpy(dst, src, bytes);
+  strided::WithCopyOfRuns(static_cast<int64_t>(bytes), [=](auto copy) {
+    for (int64_t i = 0; i < n; ++i) copy(dst + i * dst_step, src + i * src_step);
+  });
 }
 
 template <typename T>
@@ -145,8 +148,16 @@ void RunCopier::Gather(void* dst, const void* src, const int64_t* from, int64_t 
                       const auto* p = static_cast<const decltype(zero)*>(src);
                       for (int64_t i = 0; i < n; ++i) to[i] = p[from[i]];
                     });
-  const int64_t run = run_;
-  for (int64_t i = 0; !done && i < n; ++i) CopyOne(dst, i * run, src, from[i] * run);
+  if (done) return;
+  const int64_t run = run_, bytes = static_cast<int64_t>(count_);
+  if (!plain_) {
+    for (int64_t i = 0; i < n; ++i) CopyOne(dst, i * run, src, from[i] * run);
+    return;
+  }
+  strided::WithCopyOfRuns(bytes, [=](auto copy) {
+    for (int64_t i = 0; i < n; ++i)
+      copy(static_cast<char*>(dst) + i * bytes, static_cast<const char*>(src) + from[i] * bytes);
+  });
 }
 void RunCopier::Scatter(void* dst, const int64_t* to, const void* src, int64_t src_stride, int64_t n) const {
   const bool done = plain_ && WithBytes(count_, [&](auto zero) {
@@ -154,8 +165,17 @@ void RunCopier::Scatter(void* dst, const int64_t* to, const void* src, int64_t s
                       const auto* from = static_cast<const decltype(zero)*>(src);
                       for (int64_t i = 0; i < n; ++i) p[to[i]] = from[i * src_stride];
                     });
-  const int64_t run = run_;
-  for (int64_t i = 0; !done && i < n; ++i) CopyOne(dst, to[i] * run, src, i * src_stride * run);
+  if (done) return;
+  const int64_t run = run_, bytes = static_cast<int64_t>(count_);
+  if (!plain_) {
+    for (int64_t i = 0; i < n; ++i) CopyOne(dst, to[i] * run, src, i * src_stride * run);
+    return;
+  }
+  strided::WithCopyOfRuns(bytes, [=](auto copy) {
+    for (int64_t i = 0; i < n; ++i) {
+      copy(static_cast<char*>(dst) + to[i] * bytes, static_cast<const char*>(src) + i * src_stride * bytes);
+    }
+  });
 }
 
 void ZeroElements(DType dtype, void* dst, int64_t at, int64_t n) {

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "kernels/cpu/engine/index_deal.h"
 #include "kernels/cpu/engine/index_rows.h"
+#include "kernels/cpu/engine/strided_block.h"
 #include "kernels/cpu/index/index_kernels.h"
 
 namespace millrace {
@@ -88,16 +89,21 @@ Status StitchSlices(KernelContext& ctx, int n, int64_t rows, int64_t width, Tens
       sources[static_cast<size_t>(v)] = std::exchange(from, from + slice);
   }
   const RunCopier copier(dtype, width);
+  char* const dst = static_cast<char*>(out->mutable_raw());
   ctx.ParallelFor(rows, copier.cost(), [&](int64_t begin, int64_t end) {
-    constexpr int64_t kAhead = 8;
-    for (int64_t r = begin; r < end; ++r) {
-      if (r + kAhead < end) __builtin_prefetch(sources[static_cast<size_t>(r + kAhead)]);
-      if (const char* const from = sources[static_cast<size_t>(r)]; from != nullptr) {
-        copier.CopyOne(out->mutable_raw(), r * width, from, 0);
-      } else {
-        ZeroElements(dtype, out->mutable_raw(), r * width, width);
+    const auto run = [&](auto copy) {
+      constexpr int64_t kAhead = 8;
+      for (int64_t r = begin; r < end; ++r) {
+        if (r + kAhead < end) __builtin_prefetch(sources[static_cast<size_t>(r + kAhead)]);
+        if (const char* const from = sources[static_cast<size_t>(r)]; from != nullptr) {
+          copy(dst + r * slice, from);
+        } else {
+          ZeroElements(dtype, dst, r * width, width);
+        }
       }
-    }
+    };
+    if (IsPlain(dtype)) return strided::WithCopyOfRuns(slice, run);
+    run([&copier](char* to, const char* from) { copier.CopyOne(to, 0, from, 0); });
   });
   return absl::OkStatus();
 }

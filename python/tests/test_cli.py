@@ -402,5 +402,8 @@ def test_what_is_no_trace_is_left_out_in_a_line(capsys, model):
     junk = model / "traces" / "trace-1-0-000009.pb"
     junk.write_bytes(b"no message")
     status, out, err = _run(capsys, "trace", model / "traces")
-    assert status == 0 and out.startswith("3 steps"), err
+    assert status == 0 and out.startswith("3 steps") and " more: --rows" not in out, err
+    with tf.Graph().as_default(), tf.Session() as session, tf.profiler.record(folder=str(model / "one")):
+        session.run(tf.sqrt(tf.abs(tf.random_uniform([3]))))
+    assert " ops more: --rows N shows so many\n" in _run(capsys, "trace", model / "one", "--rows", 1)[1]
     assert err.startswith("millrace: %s is no trace: " % junk) and err.endswith("; it is left out\n") and err.count("\n") == 1

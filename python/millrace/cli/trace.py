@@ -109,6 +109,7 @@ def _text(steps: List[Step], shown: Step, out: Any, rows: int) -> str:
             [(o["op"], o["runs"], round(o["micros"], 1), round(o["queued_micros"], 1), o["bytes"]) for o in told["ops"][:rows]],
             ("op", "nodes", "us", "queued us", "bytes"),
         )
+        + ("\n... and %d ops more: --rows N shows so many" % (len(told["ops"]) - rows) if len(told["ops"]) > rows else "")
     )
     longest = sorted(told["critical_path"], key=lambda node: -node["micros"])[:rows]
     parts.append(

@@ -469,6 +469,7 @@ confusion_matrix = ops.confusion_matrix
 weights_broadcast_ops = ops.weights_broadcast
 array_grad control_flow_grad data_flow_grad image_grad linalg_grad math_grad nn_grad sparse_grad spectral_grad state_grad tensor_array_grad random_grad rnn_grad = .
 nn_grad._BatchNormGrad = ops.moments:batch_norm_gradients
+tensor_array_grad._GetGradSource = ops.tensor_array_ops:gradient_source
 manip_ops = . ops.gen_ops
 boosted_trees_ops = train.boosted_trees ops.gen_ops
 inplace_ops = ops.inplace_ops ops.gen_ops

@@ -311,3 +311,19 @@ def test_gradients_of_normalized_batches_in_plain_operations(session, axes, data
     half = batch_norm_gradients(np.float16(g), np.float16(x), np.float32(scale), np.float32(mean), np.float32(variance), 0.01, data_format, is_training)
     assert [t.dtype for t in half] == [tf.float16, tf.float32, tf.float32]
     np.testing.assert_allclose(session.run(half[0]), by_x, atol=5e-3)
+
+
+def test_the_call_that_made_a_gradient_is_in_its_name():
+    from millrace.ops.tensor_array_ops import gradient_source
+
+    for name, source in (("gradients/foo/bar", "gradients"), ("a/gradients_1/b/gradients_2/c", "a/gradients_1/b/gradients_2"), ("gradients_3", "gradients_3")):
+        assert gradient_source(tf.constant(0, name=name).op) == source
+    with pytest.raises(ValueError, match="got: foo/bar:0"):
+        gradient_source(tf.constant(0, name="foo/bar"))
+
+
+def test_statuses_are_well():
+    from millrace.framework import c_api_util
+
+    with tf.errors.raise_exception_on_not_ok_status() as status:
+        assert type(status) is c_api_util.ScopedTFStatus and status.code == 0

@@ -193,3 +193,12 @@ class TensorArray:
 def math_int64(value: Any) -> Tensor:
     """A value as a tensor of int64."""
     return convert_to_tensor(value, dtypes.int64) if not isinstance(value, Tensor) else gen_ops.cast(value, dtypes.int64)
+
+
+def gradient_source(op_or_tensor: Any) -> str:
+    """Which call of tf.gradients made an operation or a tensor: its name as far as the innermost scope of gradients. ValueError where it lies in none."""
+    parts = op_or_tensor.name.split("/")
+    ends = [i + 1 for i, part in enumerate(parts) if part.startswith("gradients")]
+    if not ends:
+        raise at_user_line(ValueError("Expected op/tensor name to start with gradients (excluding scope), got: %s" % op_or_tensor.name))
+    return "/".join(parts[: ends[-1]])

@@ -231,8 +231,9 @@ def test_constant_initializers_are_of_numbers(value):
 
 def test_a_vocabulary_of_no_words_is_named(tmp_path):
     path = str(tmp_path / "words")
-    with pytest.raises(ValueError, match="vocab_size must be greater than 0, got 0. vocabulary_file: " + path):
-        tf.contrib.lookup.index_table_from_file(path, vocab_size=0)
+    for given in (path, tf.constant(path)):
+        with pytest.raises(ValueError, match="vocab_size must be greater than 0, got 0. vocabulary_file: " + path):
+            tf.contrib.lookup.index_table_from_file(given, vocab_size=0)
 
 
 def test_lists_whose_elements_have_any_shape(session):

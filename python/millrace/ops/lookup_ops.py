@@ -14,6 +14,7 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, get_collection, get_default_graph, init_scope, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, string_ops
@@ -423,7 +424,9 @@ def _check_buckets(num_oov_buckets: int, vocab_size: Optional[int], vocabulary_f
     if num_oov_buckets < 0:
         raise at_user_line(ValueError("num_oov_buckets must be greater or equal than 0, got %d." % num_oov_buckets))
     if vocab_size is not None and vocab_size < 1:
-        raise at_user_line(ValueError("vocab_size must be greater than 0, got %s. vocabulary_file: %s" % (vocab_size, vocabulary_file)))
+        known = constant_value(vocabulary_file) if isinstance(vocabulary_file, Tensor) else None
+        path = vocabulary_file if known is None else np.ravel(known)[0].decode(errors="replace")
+        raise at_user_line(ValueError("vocab_size must be greater than 0, got %s. vocabulary_file: %s" % (vocab_size, path)))
 
 
 def _key_type(dtype: Any) -> Any:

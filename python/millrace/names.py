@@ -938,6 +938,14 @@ slim.python.slim.data.dataset_data_provider slim.python.slim.data.parallel_reade
 learn.python.learn.monitors = contrib.learn.monitors
 learn.python.learn.metric_spec = contrib.learn.metric_spec
 learn.dataframe.queues.feeding_functions learn.python.learn.dataframe.queues.feeding_functions = estimator.feeding_functions
+learn.dataframe learn.python.learn.dataframe = contrib.learn.dataframe
+learn.dataframe.estimator_utils learn.python.learn.dataframe.estimator_utils = contrib.learn.dataframe.estimator_utils
+learn.python.learn.dataframe.dataframe learn.python.learn.dataframe.tensorflow_dataframe learn.dataframe.tensorflow_dataframe = contrib.learn.dataframe.frame
+learn.python.learn.dataframe.series learn.python.learn.dataframe.transform = contrib.learn.dataframe.series
+learn.python.learn.dataframe.transforms.in_memory_source learn.python.learn.dataframe.transforms.reader_source = contrib.learn.dataframe.sources
+learn.python.learn.dataframe.transforms.batch learn.python.learn.dataframe.transforms.binary_transforms learn.python.learn.dataframe.transforms.boolean_mask learn.python.learn.dataframe.transforms.csv_parser = contrib.learn.dataframe.transforms
+learn.python.learn.dataframe.transforms.densify learn.python.learn.dataframe.transforms.difference learn.python.learn.dataframe.transforms.example_parser learn.python.learn.dataframe.transforms.hashes = contrib.learn.dataframe.transforms
+learn.python.learn.dataframe.transforms.sparsify learn.python.learn.dataframe.transforms.split_mask learn.python.learn.dataframe.transforms.sum learn.python.learn.dataframe.transforms.unary_transforms = contrib.learn.dataframe.transforms
 learn.python.learn.learn_runner = contrib.learn.learn_runner
 learn.python.learn.estimators = contrib.learn
 estimator.python.estimator.multi_head = contrib.estimator

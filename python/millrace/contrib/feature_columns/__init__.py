@@ -19,6 +19,7 @@ from millrace.contrib.feature_columns.dense import (
     scattered_embedding_column,
     shared_embedding_columns,
 )
+from millrace.contrib.feature_columns.frames import DataFrameColumn
 from millrace.contrib.feature_columns.models import (
     _create_sequence_feature_spec_for_parsing,
     check_feature_columns,

@@ -19,6 +19,23 @@ from millrace.contrib.learn.canned import (
     infer_real_valued_columns_from_input,
     infer_real_valued_columns_from_input_fn,
 )
+from millrace.contrib.learn.dataframe import (
+    BooleanMask,
+    DataFrame,
+    Difference,
+    HashFast,
+    NumpySource,
+    PandasSource,
+    PredefinedSeries,
+    ReaderSource,
+    Series,
+    Sum,
+    TensorFlowDataFrame,
+    TensorFlowTransform,
+    Transform,
+    TransformedSeries,
+    parameter,
+)
 from millrace.contrib.learn.dynamic_rnn import DynamicRnnEstimator
 from millrace.contrib.learn.estimators import BaseEstimator, Estimator, SKCompat
 from millrace.contrib.learn.experiment import Experiment

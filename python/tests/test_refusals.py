@@ -20,6 +20,11 @@ def fed(value):
     return FEEDS[-1][0]
 
 
+def _labels(*indices):
+    """A sparse tensor of two rows with two elements, at these indices."""
+    return tf.SparseTensor(np.reshape(np.array(indices, np.int64), [2, 2]), [1, 2], [2, 2])
+
+
 FEEDS = []
 STEPS = [
     ("StringToNumberOp could not correctly convert string: 10foobar", lambda: tf.string_to_number(fed(b"10foobar"))),
@@ -35,6 +40,10 @@ STEPS = [
     (r"indices\[1\] = \[10\] is out of bounds: need 0 <= index < \[5\]", lambda: tf.sparse_to_dense([[1], [10]], [5], [1, 2], 0)),
     (r"indices\[1\] = \[1\] is repeated", lambda: tf.sparse_to_dense([[1], [1]], [5], [1, 2], 0)),
     (r"indices\[1\] = \[1,0\] is out of order", lambda: tf.sparse_to_dense([[2, 0], [1, 0]], [5, 5], [1, 2], 0)),
+    (r"label SparseTensor is not valid: indices\[1\] = \[0,0\] is out of order", lambda: tf.nn.ctc_loss(_labels(0, 1, 0, 0), tf.zeros([4, 2, 5]), [4, 4])),
+    (r"label SparseTensor is not valid: indices\[1\] = \[0,1\] is repeated", lambda: tf.nn.ctc_loss(_labels(0, 1, 0, 1), tf.zeros([4, 2, 5]), [4, 4])),
+    (r"indices\[1\] = \[0,0\] is out of order", lambda: tf.serialize_many_sparse(_labels(0, 1, 0, 0))),
+    (r"indices\[1\] = \[0,1\] is repeated", lambda: gen_ops.add_many_sparse_to_tensors_map([[0, 1], [0, 1]], [1, 2], [2, 2])),
     ("Expected multiples to be 1-D", lambda: tf.tile(fed([7]), fed(2))),
     (r"Expected scan axis in the range \[-2, 2\)", lambda: tf.cumsum(np.zeros([2, 5], np.float32), -3)),
     ("axis must be a scalar", lambda: tf.cumprod(np.zeros([2, 5], np.float32), [0])),

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/sparse/sparse.h"
 
 namespace millrace {
 
@@ -144,6 +145,7 @@ class LossKernel final : public Kernel {
       return InvalidArgument("labels must be indices [n, 2] and values [n], got shapes ", indices.shape().ToString(),
                              " and ", values.shape().ToString());
     }
+    MR_RETURN_IF_ERROR(CheckOrder(indices, "label SparseTensor is not valid: indices"));
     std::vector<std::vector<int64_t>> labels(static_cast<size_t>(in.batch));
     std::vector<bool> has_labels(labels.size());
     for (int64_t i = 0; i < values.dim(0); ++i) {

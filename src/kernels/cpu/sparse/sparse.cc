@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "absl/strings/str_join.h"
 #include "base/checked.h"
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/index_rows.h"
@@ -63,13 +64,18 @@ Status CheckInside(const SparseArg& s, absl::string_view name) {
 
 Status CheckOrdered(const SparseArg& s, absl::string_view name) {
   MR_RETURN_IF_ERROR(CheckInside(s, name));
-  const int64_t* p = s.at(0);
-  for (int64_t i = 1; i < s.n; ++i, p += s.rank) {
-    const int order = CompareIndices(p, p + s.rank, s.rank);
-    if (order >= 0) {
-      return InvalidArgument(
-          name, "[", i, "] is ", order == 0 ? "repeated" : "out of order; sort the elements with SparseReorder");
-    }
+  return CheckOrder(*s.indices, name);
+}
+
+Status CheckOrder(const Tensor& indices, absl::string_view name) {
+  const int64_t rank = indices.dim(1);
+  const int64_t* p = indices.data<int64_t>();
+  for (int64_t i = 1; i < indices.dim(0); ++i) {
+    p += rank;
+    const int order = CompareIndices(p - rank, p, rank);
+    if (order < 0) continue;
+    return InvalidArgument(name, "[", i, "] = [", absl::StrJoin(absl::MakeConstSpan(p, static_cast<size_t>(rank)), ","),
+                           "] is ", order == 0 ? "repeated" : "out of order; tf.sparse.reorder sorts them");
   }
   return absl::OkStatus();
 }

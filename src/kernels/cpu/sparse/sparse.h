@@ -31,6 +31,8 @@ StatusOr<Shape> DenseShapeOf(const SparseArg& s);
 Status CheckInside(const SparseArg& s, absl::string_view name);
 // InvalidArgument unless, besides, elements are in row-major order without repetition.
 Status CheckOrdered(const SparseArg& s, absl::string_view name);
+// The order alone, of `indices` [n, rank].
+Status CheckOrder(const Tensor& indices, absl::string_view name);
 
 // < 0, 0, > 0 as index a comes before, is, or comes after b.
 int CompareIndices(const int64_t* a, const int64_t* b, int64_t rank);

@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/engine/resource_handle.h"
+#include "kernels/cpu/sparse/sparse.h"
 
 namespace millrace {
 namespace {
@@ -123,6 +124,7 @@ class AddManyKernel final : public MapKernel {
     }
     MR_ASSIGN_OR_RETURN(const Shape rows, Shape::Make({whole.dims[0]}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, rows));
+    MR_RETURN_IF_ERROR(CheckOrder(whole.indices, "indices"));
     std::map<int64_t, std::vector<int64_t>> elements;  // by row
     for (int64_t i = 0; i < n; ++i) {
       const int64_t row = whole.indices.data<int64_t>()[i * rank];

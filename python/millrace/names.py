@@ -860,7 +860,7 @@ keras_style_scope set_keras_style = layers.scoped:
 preprocessing.normalization preprocessing.normalization_v1 = layers.preprocessing
 kernelized = layers.kernelized
 normalization_v2.BatchNormalization = layers.normalization:BatchNormalizationV2
-rnn_cell_wrapper_v2 = ops.rnn_wrappers
+rnn_cell_wrapper_v2 = layers.cell_wrappers
 dense_attention = layers.attention
 advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent recurrent_v2 wrappers = layers.%
 

@@ -178,9 +178,9 @@ compute_accidental_hits compute_average_loss conv1d_transpose conv_transpose ctc
 depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input elu fixed_unigram_candidate_sampler l2_loss leaky_relu = ^
 learned_unigram_candidate_sampler local_response_normalization log_poisson_loss lrn max_pool1d max_pool2d max_pool3d normalize_moments relu = ^
 relu6 scale_regularization_loss selu sigmoid softplus softsign swish tanh top_k with_space_to_batch zero_fraction = ^
-RNNCellDeviceWrapper = ops.rnn_wrappers:DeviceWrapper
-RNNCellDropoutWrapper = ops.rnn_wrappers:DropoutWrapper
-RNNCellResidualWrapper = ops.rnn_wrappers:ResidualWrapper
+RNNCellDeviceWrapper = layers.cell_wrappers:DeviceWrapper
+RNNCellDropoutWrapper = layers.cell_wrappers:DropoutWrapper
+RNNCellResidualWrapper = layers.cell_wrappers:ResidualWrapper
 avg_pool2d batch_norm_with_global_normalization conv1d conv2d conv2d_transpose conv3d conv3d_transpose convolution crelu = ops.arguments_of_2:%_v2
 depth_to_space depthwise_conv2d dropout embedding_lookup embedding_lookup_sparse in_top_k l2_normalize log_softmax = ops.arguments_of_2:%_v2
 max_pool_with_argmax moments nce_loss pool safe_embedding_lookup_sparse sampled_softmax_loss separable_conv2d = ops.arguments_of_2:%_v2

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
-keras, K, columns = tf.keras, tf.keras.backend, tf.feature_column
+keras, K, L, columns = tf.keras, tf.keras.backend, tf.keras.layers, tf.feature_column
 
 
 @pytest.fixture(autouse=True)
@@ -380,3 +381,48 @@ def test_a_layers_config_names_glorots_initializers():
 
 def test_programs_print_the_version():
     assert tf.keras.__version__ == "2.2.4-tf"
+
+
+def recurrent(make):
+    """The output and state of a recurrent layer over a cell in a wrapper, the cell, and the names of its weights."""
+    x = np.arange(12, dtype="float32").reshape(2, 3, 2) / 10
+    inner = L.SimpleRNNCell(2, kernel_initializer=tf.constant_initializer(0.5), recurrent_initializer=tf.constant_initializer(0.25))
+    cell = make(inner)
+    found = L.RNN(cell, return_state=True)(tf.constant(x))
+    return K.get_session().run(found), cell, [v.name.split("/")[1] for v in cell.weights]
+
+
+def test_layers_around_cells():
+    nn = tf.compat.v2.nn
+    state = [[0.525658, 0.525658], [0.896971, 0.896971]]  # of TensorFlow 1.15.5, as all here
+    for make, output, after in (
+        (nn.RNNCellResidualWrapper, [[0.925658, 1.025658], [1.896971, 1.996971]], state),
+        (lambda cell: nn.RNNCellResidualWrapper(cell, lambda i, o: 2 * i + o), [[1.325658, 1.525658], [2.896971, 3.096972]], state),
+        (lambda cell: nn.RNNCellDeviceWrapper(cell, "/cpu:0"), state, state),
+        (lambda cell: nn.RNNCellDropoutWrapper(cell, state_keep_prob=1e-7, seed=3), [[0.421899, 0.421899], [0.781806, 0.781806]], np.zeros([2, 2])),
+    ):
+        found, cell, weights = recurrent(make)
+        np.testing.assert_allclose(found, [output, after], rtol=1e-5, atol=1e-6)
+        assert weights == ["kernel:0", "recurrent_kernel:0", "bias:0"] and (cell.state_size, cell.output_size) == (2, 2)
+        config = cell.get_config()
+        again = L.deserialize(L.serialize(cell))
+        assert config["cell"]["class_name"] == "SimpleRNNCell" and type(again) is type(cell) and again.get_config() == config
+    assert cell.name.startswith("dropout_wrapper") and type(cell).__name__ == "DropoutWrapper"
+    assert cell.get_initial_state(batch_size=3, dtype=tf.float32).shape.as_list() == [3, 2]
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        nn.RNNCellDropoutWrapper(L.GRUCell(2), 2.0)
+
+
+def test_layers_around_cells_of_tf_nn():
+    cell = tf.compat.v2.nn.RNNCellResidualWrapper(tf.nn.rnn_cell.BasicRNNCell(2))
+    found = cell(tf.ones([1, 2]), tf.ones([1, 2]))
+    output, state = K.get_session().run(found)
+    np.testing.assert_allclose(output, state + 1)
+    assert [v.name for v in cell.weights] == ["basic_rnn_cell/kernel:0", "basic_rnn_cell/bias:0"] and cell.zero_state(3, tf.float32).shape == (3, 2)
+
+
+def test_layers_that_only_settings_name():
+    attention = names.module("python.keras.layers.dense_attention")
+    for layer in (keras.experimental.PeepholeLSTMCell(2), attention.BaseDenseAttention(causal=True)):
+        again = L.deserialize(L.serialize(layer))
+        assert type(again) is type(layer) and again.get_config() == layer.get_config()

@@ -49,8 +49,6 @@ class _AroundCell:
     _cell: Any
     _function = ("", "", "")  # an argument that is a function, where it is kept, and its name in settings
 
-    cell = property(lambda self: self._cell, doc="The cell.")
-
     def _children_by_name(self) -> Dict[str, Any]:
         return {"cell": self._cell}
 
@@ -82,30 +80,30 @@ class _AroundCell:
         return cls(**config)
 
 
-class DropoutWrapper(_AroundCell, RNNCell):
-    """A cell with dropout of inputs, outputs and state; variational_recurrent: the same elements in every step and example (Gal and Ghahramani 2016)."""
+class _Dropping(_AroundCell):
+    """A cell with dropout of inputs, outputs and state."""
 
-    def __init__(
+    _function = ("dropout_state_filter_visitor", "_dropout_state_filter", "dropout_fn")
+
+    def _set_dropout(
         self,
         cell: Any,
-        input_keep_prob: Any = 1.0,
-        output_keep_prob: Any = 1.0,
-        state_keep_prob: Any = 1.0,
-        variational_recurrent: bool = False,
-        input_size: Any = None,
-        dtype: Any = None,
-        seed: Optional[int] = None,
-        dropout_state_filter_visitor: Any = None,
-        **kwargs: Any,
+        input_keep_prob: Any,
+        output_keep_prob: Any,
+        state_keep_prob: Any,
+        variational_recurrent: bool,
+        input_size: Any,
+        dtype: Any,
+        seed: Optional[int],
+        dropout_state_filter_visitor: Any,
     ) -> None:
-        super().__init__(dtype=dtype, **kwargs)
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise at_user_line(TypeError("dropout_state_filter_visitor must be callable"))
         for name, keep in (("input", input_keep_prob), ("state", state_keep_prob), ("output", output_keep_prob)):
             known = keep if isinstance(keep, (int, float)) else constant_value(convert_to_tensor(keep))
             if known is not None and not 0 <= known <= 1:
                 raise at_user_line(ValueError("Parameter %s_keep_prob must be between 0 and 1: %s" % (name, known)))
-        self._cell, self._input, self._output, self._state, self._seed = cell, input_keep_prob, output_keep_prob, state_keep_prob, seed
+        self._input, self._output, self._state, self._seed = input_keep_prob, output_keep_prob, state_keep_prob, seed
         self._settings_given = {"variational_recurrent": variational_recurrent, "input_size": input_size, "seed": seed}
         self._dropout_state_filter, self._is_given = dropout_state_filter_visitor or _spares_memories, dropout_state_filter_visitor is not None
         self._noise: Any = {}
@@ -126,25 +124,10 @@ class DropoutWrapper(_AroundCell, RNNCell):
                     for i, s in enumerate(flat_sizes(sizes))
                 ]
 
-    state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
-    output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
-    _function = ("dropout_state_filter_visitor", "_dropout_state_filter", "dropout_fn")
-
     def get_config(self) -> Dict[str, Any]:
         """Its arguments."""
         keep = {"input_keep_prob": self._input, "output_keep_prob": self._output, "state_keep_prob": self._state}
         return {**super().get_config(), **keep, **self._settings_given}
-
-    def prepared(self, width: int, dtype: Any) -> Any:
-        """The variables of the cell, made before a loop."""
-        return self._cell.prepared(width, dtype) if type(self) is DropoutWrapper and isinstance(self._cell, RNNCell) else None
-
-    wrapped_cell = property(lambda self: self._cell, doc="The cell.")
-
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        """A state of zeros."""
-        with name_scope(type(self).__name__ + "ZeroState"):
-            return self._cell.zero_state(batch_size, dtype)
 
     @staticmethod
     def _on(keep: Any) -> bool:
@@ -182,15 +165,56 @@ class DropoutWrapper(_AroundCell, RNNCell):
 
         return walk(state, True)
 
-    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+    def _dropped(self, inputs: Any, compute: Callable[[Any], Any]) -> Any:
+        """(output, next state) that a function computes of inputs, with dropout of all three."""
         if self._on(self._input):
             inputs = self._drop_all(inputs, self._input, "input")
-        output, new = call_shared(self._cell, inputs, state) if scope is None else self._cell(inputs, state, scope)
+        output, new = compute(inputs)
         if self._on(self._state):
             new = self._drop_state(new)
         if self._on(self._output):
             output = self._drop_all(output, self._output, "output")
         return output, new
+
+
+class DropoutWrapper(_Dropping, RNNCell):
+    """A cell with dropout of inputs, outputs and state; variational_recurrent: the same elements in every step and example (Gal and Ghahramani 2016)."""
+
+    def __init__(
+        self,
+        cell: Any,
+        input_keep_prob: Any = 1.0,
+        output_keep_prob: Any = 1.0,
+        state_keep_prob: Any = 1.0,
+        variational_recurrent: bool = False,
+        input_size: Any = None,
+        dtype: Any = None,
+        seed: Optional[int] = None,
+        dropout_state_filter_visitor: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(dtype=dtype, **kwargs)
+        self._cell = cell
+        keep = input_keep_prob, output_keep_prob, state_keep_prob
+        self._set_dropout(cell, *keep, variational_recurrent, input_size, dtype, seed, dropout_state_filter_visitor)
+
+    state_size = property(lambda self: self._cell.state_size, doc="That of the cell.")
+    output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
+    cell = property(lambda self: self._cell, doc="The cell.")
+
+    def prepared(self, width: int, dtype: Any) -> Any:
+        """The variables of the cell, made before a loop."""
+        return self._cell.prepared(width, dtype) if type(self) is DropoutWrapper and isinstance(self._cell, RNNCell) else None
+
+    wrapped_cell = property(lambda self: self._cell, doc="The cell.")
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros."""
+        with name_scope(type(self).__name__ + "ZeroState"):
+            return self._cell.zero_state(batch_size, dtype)
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
+        return self._dropped(inputs, lambda x: call_shared(self._cell, x, state) if scope is None else self._cell(x, state, scope))
 
 
 class _Wrapper(RNNCell):
@@ -211,6 +235,7 @@ class ResidualWrapper(_AroundCell, _Wrapper):
     """A cell whose inputs are added to its outputs."""
 
     _function = ("residual_fn", "_residual_fn", "residual_fn")
+    cell = property(lambda self: self._cell, doc="The cell.")
 
     def __init__(self, cell: Any, residual_fn: Any = None, **kwargs: Any) -> None:
         super().__init__(cell, **kwargs)
@@ -228,6 +253,8 @@ class ResidualWrapper(_AroundCell, _Wrapper):
 
 class DeviceWrapper(_AroundCell, _Wrapper):
     """A cell on a device."""
+
+    cell = property(lambda self: self._cell, doc="The cell.")
 
     def __init__(self, cell: Any, device: Any, **kwargs: Any) -> None:
         super().__init__(cell, **kwargs)

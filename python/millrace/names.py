@@ -819,7 +819,8 @@ collective_all_reduce_strategy.CollectiveAllReduceStrategy = framework.strategy:
 collective_all_reduce_strategy tpu_strategy = @
 input_lib values = framework.replica_inputs
 input_ops = data.named
-multi_worker_test_base estimator_training summary_op_util step_fn = @
+multi_worker_test_base estimator_training summary_op_util = @
+step_fn single_loss_example = testing.loss_steps
 
 [keras]
 activations applications backend callbacks callbacks_v1 constraints engine estimator experimental initializers layers losses metrics models optimizers preprocessing = %

@@ -218,6 +218,42 @@ def test_steps_in_a_loop():
         assert context.non_tensor_outputs == {"kind": "step"}
 
 
+def test_steps_of_one_loss():
+    examples = names.find("python.distribute.single_loss_example")
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    with tf.Graph().as_default(), strategy.scope(), tf.Session() as session:
+        step, layer = examples.single_loss_example(lambda: tf.train.GradientDescentOptimizer(0.2), strategy, use_bias=True, iterations_per_step=2)
+        run, total = step(), layer.kernel[0, 0] + layer.bias[0]
+        session.run([tf.global_variables_initializer(), step.initialize()])
+        errors = []
+        for _ in range(4):
+            session.run(run)
+            errors.append(abs(1 - session.run(total)))
+        assert errors == sorted(errors, reverse=True) and errors[-1] < 0.05
+        for optimizer in (tf.train.AdagradOptimizer(0.1), tf.keras.optimizers.SGD(0.2)):
+            model, data, layer = examples.minimize_loss_example(optimizer, use_callable_loss=True)
+            iterator = strategy.make_input_fn_iterator(lambda _, data=data: data())
+            trained = strategy.experimental_run(model, iterator)
+            session.run([tf.global_variables_initializer(), iterator.initialize()])
+            before = session.run(layer.kernel)[0, 0]
+            session.run(trained)
+            assert abs(1 - session.run(layer.kernel)[0, 0]) < abs(1 - before)
+
+
+def test_steps_that_normalize_batches():
+    examples = names.find("python.distribute.single_loss_example")
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    for in_replica in (True, False):
+        with tf.Graph().as_default(), strategy.scope(), tf.Session() as session:
+            optimizer = lambda: tf.train.GradientDescentOptimizer(0.1)
+            model, data, layer = examples.batchnorm_example(optimizer, momentum=0.5, update_ops_in_replica_mode=in_replica)
+            iterator = strategy.make_input_fn_iterator(lambda _, data=data: data())
+            trained = [strategy.experimental_run(model, iterator), *([] if in_replica else tf.get_collection(tf.GraphKeys.UPDATE_OPS))]
+            session.run([tf.global_variables_initializer(), iterator.initialize()])
+            session.run(trained)
+            np.testing.assert_allclose(session.run(layer.moving_mean), 0.5 * (60 + np.arange(8)))
+
+
 def test_estimators_train_and_evaluate_with_it():
     def model(features, labels, mode):
         assert tf.distribute.get_replica_context().strategy is tf.distribute.get_strategy()

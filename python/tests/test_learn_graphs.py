@@ -63,6 +63,10 @@ def test_configurations_tell_themselves_apart(monkeypatch, tmp_path):
     assert (config.save_checkpoints_steps, config.save_checkpoints_secs) == (3, 4)
     other = learn.RunConfig(model_dir=folder, tf_random_seed=2)
     assert config.uid() == other.uid() and config.uid([]) != other.uid([]) and config.uid() != other.replace(model_dir="/b").uid()
+    from millrace.contrib.learn import run_config
+
+    assert config.uid([*run_config._DEFAULT_UID_WHITE_LIST]) == config.uid()  # which programs take for one of their own
+    assert "tf_random_seed" in run_config._DEFAULT_UID_WHITE_LIST and len(run_config._DEFAULT_UID_WHITE_LIST) == 8
 
     def experiment_fn(run_config, hparams):
         return learn.Experiment(learn.LinearClassifier([], config=learn.RunConfig(model_dir=folder + "/b")), None, None)

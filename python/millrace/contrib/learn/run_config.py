@@ -14,7 +14,7 @@ from millrace.framework.errors import at_user_line
 from millrace.train.cluster import ClusterSpec
 
 
-_CHANGEABLE = (  # what does not make a configuration another one
+_DEFAULT_UID_WHITE_LIST = [  # what does not make a configuration another one; programs have the name
     "tf_random_seed",
     "save_summary_steps",
     "save_checkpoints_steps",
@@ -23,7 +23,7 @@ _CHANGEABLE = (  # what does not make a configuration another one
     "keep_checkpoint_max",
     "keep_checkpoint_every_n_hours",
     "log_step_count_steps",
-)
+]
 
 
 class Environment:
@@ -82,7 +82,7 @@ class RunConfig(run_config.RunConfig):
 
     def uid(self, whitelist: Optional[Sequence[str]] = None) -> str:
         """A text that is the same for configurations that differ in no property but these (the seed, and how often is saved and logged)."""
-        left = {"_" + name for name in (_CHANGEABLE if whitelist is None else whitelist)}
+        left = {"_" + name for name in (_DEFAULT_UID_WHITE_LIST if whitelist is None else whitelist)}
         state = {name: value for name, value in vars(self).items() if name not in left}
         if isinstance(state.get("_cluster_spec"), ClusterSpec):
             state["_cluster_spec"] = sorted(state["_cluster_spec"].as_dict().items())

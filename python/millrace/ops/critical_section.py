@@ -25,7 +25,11 @@ class _Execution(NamedTuple):
     lock: Operation
     resources: List[Any]
     exclusive: bool
-    op = property(lambda self: self.lock, doc="The operation of the lock.")
+
+    @property
+    def op(self) -> Operation:
+        """The operation of the lock."""
+        return self.lock
 
 
 def _named_by(fn: Callable[..., Any]) -> List[Any]:

@@ -57,8 +57,7 @@ class _AroundCell:
         config: Dict[str, Any] = super().get_config()  # type: ignore[misc]
         config["cell"] = {"class_name": type(self._cell).__name__, "config": self._cell.get_config()}
         _, kept, name = self._function
-        function = getattr(self, kept) if kept else None
-        return {**config, **(_settings_of(name, function) if getattr(self, "_is_given", False) else {})}
+        return {**config, **_settings_of(name, getattr(self, kept))} if getattr(self, "_is_given", False) else config
 
     @classmethod
     def from_config(cls, config: Dict[str, Any], custom_objects: Any = None) -> Any:

@@ -13,6 +13,11 @@ from millrace.train.checkpoint import Checkpoint, _session
 from millrace.train.checkpoint_management import checkpoint_exists, get_checkpoint_state, latest_checkpoint, remove_checkpoint, write_checkpoint_state
 
 
+def _now() -> float:
+    """The time by the clock of checkpoint_management, which tests of programs replace there."""
+    return float(checkpoint_management.time.time())  # type: ignore[attr-defined]
+
+
 class CheckpointManager:
     """Keeps the last max_to_keep checkpoints of a folder (None: all); one that was written keep_checkpoint_every_n_hours after the last such stays."""
 
@@ -29,7 +34,7 @@ class CheckpointManager:
         self._checkpoint, self._directory, self._max_to_keep = checkpoint, gfile.as_path(directory), max_to_keep
         self._keep_seconds = None if keep_checkpoint_every_n_hours is None else 3600.0 * keep_checkpoint_every_n_hours
         self._prefix = os.path.join(self._directory, checkpoint_name)
-        now = checkpoint_management.time.time()  # which tests of programs replace there
+        now = _now()
         self._last_preserved = now - 1
         self._latest = latest_checkpoint(self._directory)
         self._written: Dict[str, float] = {}  # times by paths, oldest first, of what is kept for now; others wrote what has no time
@@ -69,7 +74,7 @@ class CheckpointManager:
             count = int(checkpoint_number) if isinstance(checkpoint_number, int) else int(session.run(checkpoint_number))
         path = self._checkpoint.write("%s-%d" % (self._prefix, count), session)
         self._written.pop(path, None)
-        self._written[path], self._latest = checkpoint_management.time.time(), path
+        self._written[path], self._latest = _now(), path
         old = []
         while self._max_to_keep is not None and len(self._written) > self._max_to_keep:
             oldest = next(iter(self._written))

@@ -61,7 +61,7 @@ Status CheckElement(const ElementSpec& want, const Element& got) {
 
 namespace {
 
-// Row i of `to`, which is as large as `from`.
+// Row i of `to`, which is as large as `from`. Objects.
 void SetRow(Tensor& from, int64_t i, Tensor* to) {
   const int64_t n = from.num_elements();
   const auto assign = [&]<typename T>(T*) {
@@ -73,22 +73,43 @@ void SetRow(Tensor& from, int64_t i, Tensor* to) {
     case DType::kString: return assign(static_cast<TString*>(nullptr));
     case DType::kVariant: return assign(static_cast<Variant*>(nullptr));
     case DType::kResource: return assign(static_cast<ResourceHandle*>(nullptr));
-    default: break;
+    default: return;
   }
-  const size_t bytes = from.TotalBytes();
-  if (bytes > 0) std::memcpy(static_cast<char*>(to->mutable_raw()) + static_cast<size_t>(i) * bytes, from.raw(), bytes);
 }
 
 }  // namespace
 
 namespace {
 
-// Of a long tensor the beginning: what follows, the processor fetches ahead by itself.
-void PrefetchElements(const Tensor& t) {
-  constexpr size_t kMost = 512, kLine = 64;
-  const char* p = static_cast<const char*>(t.raw());
-  const size_t bytes = std::min(t.TotalBytes(), kMost);
-  for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(p + i);
+// Copies, and asks for the same part of a later row. The processor fetches long rows ahead by itself.
+void CopyRow(char* to, const char* from, const char* later, size_t bytes) {
+  constexpr size_t kLine = 64, kLong = 8192;
+  if (bytes > kLong) {
+    for (size_t i = 0; i < 8 * kLine; i += kLine) __builtin_prefetch(later + i);
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  size_t i = 0;
+  for (; i + kLine <= bytes; i += kLine) {
+    __builtin_prefetch(later + i);
+    std::memcpy(to + i, from + i, kLine);
+  }
+  if (i == bytes) return;
+  __builtin_prefetch(later + i);
+  std::memcpy(to + i, from + i, bytes - i);
+}
+
+// The rows of plain numbers, here and there in memory: while one is copied, one that comes after it is on its way.
+void CopyRows(const std::vector<Element>& elements, size_t c, Tensor* stacked) {
+  const size_t rows = elements.size();
+  if (stacked->num_elements() == 0) return;
+  constexpr size_t kOnTheirWay = 8192, kMostAhead = 16;
+  const size_t bytes = stacked->TotalBytes() / rows;
+  const size_t ahead = std::clamp<size_t>(kOnTheirWay / bytes, 2, kMostAhead);
+  const auto row = [&](size_t i) { return static_cast<const char*>(elements[std::min(i, rows - 1)][c].raw()); };
+  char* to = static_cast<char*>(stacked->mutable_raw());
+  for (size_t i = 1; i < ahead; ++i) __builtin_prefetch(row(i));
+  for (size_t i = 0; i < rows; ++i, to += bytes) CopyRow(to, row(i), row(i + ahead), bytes);
 }
 
 }  // namespace
@@ -123,11 +144,10 @@ StatusOr<Element> StackElementRows(std::vector<Element>& elements, const std::ve
     }
     MR_ASSIGN_OR_RETURN(const Shape shape, (rows > 0 ? elements.front()[c].shape() : Shape()).WithInserted(0, rows));
     MR_ASSIGN_OR_RETURN(Tensor stacked, Tensor::Make(types[c], shape));
-    // Elements may be rows of a tensor, here and there in memory: the next ones are on their way during each copy.
-    constexpr int64_t kAhead = 4;
-    for (int64_t i = 0; i < rows; ++i) {
-      if (IsPlain(types[c]) && i + kAhead < rows) PrefetchElements(elements[static_cast<size_t>(i + kAhead)][c]);
-      SetRow(elements[static_cast<size_t>(i)][c], i, &stacked);
+    if (IsPlain(types[c])) {
+      CopyRows(elements, c, &stacked);
+    } else {
+      for (int64_t i = 0; i < rows; ++i) SetRow(elements[static_cast<size_t>(i)][c], i, &stacked);
     }
     batch.push_back(std::move(stacked));
   }

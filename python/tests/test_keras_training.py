@@ -256,3 +256,17 @@ def test_losses_are_means_in_double_precision_and_metrics_what_the_graph_gives()
         assert recall.tolist() == [0.5, 0.5]
     json.dumps(history["loss"])  # floats of Python, too
     assert {v.dtype for v in model.train_on_batch(x, y)} == {np.dtype(np.float32)}
+
+
+def test_numbers_and_long_tuples_are_no_data():
+    model = keras.Sequential([L.Dense(4, input_shape=(2,))])
+    model.compile("sgd", "mse")
+    x, y = np.ones((3, 2)), np.ones((3, 4))
+    for wrong in (lambda: model.fit(x, 0), lambda: model.fit(0, y), lambda: model.train_on_batch(0, y)):
+        with pytest.raises(ValueError, match="Expected an array data type but received an integer: 0"):
+            wrong()
+    with pytest.raises(ValueError, match="should be a tuple of 1 or 2 or 3 elements"):
+        model.predict_generator(iter([(x, y, None, 1)] * 2), steps=2)
+    for right in ((x, y, None), (x, y), (x,), x, [x]):
+        assert model.predict_generator(iter([right] * 2), steps=2).shape == (6, 4)
+        assert keras.Sequential(model.layers).predict_generator(iter([right]), steps=1).shape == (3, 4)

@@ -69,6 +69,8 @@ def _as_many(data: Any, names: List[str], limited: bool, prefix: str) -> List[An
             given = [np.asarray(given)]
     if limited:
         given = given[: len(names)]
+    if isinstance(data, int):
+        raise at_user_line(ValueError("Expected an array data type but received an integer: %s, as the %s" % (data, prefix)))
     if len(given) == 1 and not many and not hasattr(data, "shape"):
         raise at_user_line(
             TypeError("Error when checking model %s: data should be a Numpy array, or list/dict of Numpy arrays. Found: %s" % (prefix, str(data)[:200]))

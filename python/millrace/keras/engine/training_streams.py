@@ -114,7 +114,7 @@ class StreamLoops:
         return run
 
     def _taken_apart(self: Any, item: Any) -> Any:
-        if not self.loss and (is_composite(item) or not isinstance(item, tuple)):  # what it loses comes from layers alone
+        if (is_composite(item) or not isinstance(item, tuple)) and not self.loss:  # what it loses comes from layers alone
             return item, None, None
         if isinstance(item, tuple) and len(item) in (1, 2, 3) and not is_composite(item):
             return (*item, None, None)[:3]
@@ -259,7 +259,7 @@ class StreamLoops:
 
         def run() -> List[Any]:
             bar = self._progress("steps", self._parameters_of(None, count, "predict"), verbose) if verbose else None
-            inputs = ((item[0] if isinstance(item, tuple) and not is_composite(item) else item, 1) for item in items)
+            inputs = ((self._taken_apart(item)[0] if isinstance(item, tuple) and not is_composite(item) else item, 1) for item in items)
             made = [outputs for outputs, _ in self._each("predict", inputs, lambda x: listed(self.predict_on_batch(x)), bar)]
             if bar is not None:
                 bar.on_epoch_end(0, {})

@@ -117,3 +117,13 @@ def test_refusals(call, error, message, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(error, match=message):
         call()
+
+
+def test_custom_objects_of_old_files_of_mobilenet():
+    keras, mobilenet = tf.keras, tf.keras.applications.mobilenet
+    objects = {"relu6": mobilenet.relu6, "DepthwiseConv2D": mobilenet.DepthwiseConv2D}
+    x = keras.layers.Input((4, 4, 3))
+    y = keras.layers.Activation(mobilenet.relu6)(keras.layers.DepthwiseConv2D(3)(x))
+    again = keras.Model.from_config(keras.Model(x, y).get_config(), custom_objects=objects)
+    assert again.layers[2].activation is mobilenet.relu6
+    assert keras.backend.eval(mobilenet.relu6(tf.constant([-1.0, 3.0, 7.0]))).tolist() == [0, 3, 6]

@@ -8,6 +8,7 @@ import warnings
 from typing import Any, Optional, Sequence
 
 from millrace.framework.errors import at_user_line
+from millrace.keras import backend as K
 from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
@@ -15,10 +16,16 @@ from millrace.keras.applications.parts import Files, Request, channel_axis
 from millrace.keras.models import Model
 
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="tf")
+DepthwiseConv2D = layers.DepthwiseConv2D  # as custom objects of files that were written before 1.8
 
 _ADDRESS = "https://github.com/fchollet/deep-learning-models/releases/download/v0.6/"
 _ALPHAS = {0.25: "2_5", 0.5: "5_0", 0.75: "7_5", 1.0: "1_0"}  # as files are named
 _SIZES = (128, 160, 192, 224)
+
+
+def relu6(x: Any) -> Any:
+    """What is between 0 and 6: the activation that files written before 1.8 name."""
+    return K.relu(x, max_value=6)
 
 
 def usual_size(asked: Request, sizes: Sequence[int]) -> int:

@@ -144,7 +144,7 @@ class Optimizer(optimizer_base.Optimizer):
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that make such an optimizer, as they are now."""
-        clips = {name: self.__dict__[name] for name in ("clipnorm", "clipvalue") if name in self.__dict__}
+        clips: Dict[str, Any] = {name: self.__dict__[name] for name in ("clipnorm", "clipvalue") if name in self.__dict__}
         read = {name: float(K.get_value(self._settings[name])) for name in self._variables_of}
         return {**clips, **read, **{name: getattr(self, name) for name in self._numbers_of}}
 

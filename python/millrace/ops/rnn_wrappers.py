@@ -30,7 +30,7 @@ def _spares_memories(part: Any) -> Any:
 _KNOWN: Dict[str, Callable[..., Any]] = {}  # functions of this program, by what settings have of them
 
 
-def _settings_of(name: str, function: Callable[..., Any]) -> Dict[str, Any]:
+def _settings_of(name: str, function: Any) -> Dict[str, Any]:
     """A function as settings: its code, defaults and closure, or the name of what is no function of Python."""
     if isinstance(function, types.FunctionType):
         code = marshal.dumps(function.__code__).decode("raw_unicode_escape")

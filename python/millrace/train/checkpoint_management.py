@@ -6,7 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-import time
+import time as time  # checkpoint_manager asks it here
 from typing import Any, Dict, List, Optional
 
 from millrace import gfile, tf_logging

@@ -68,9 +68,10 @@ def test_averages_stay_where_a_batch_is_empty(fused):
     with tf.Graph().as_default(), strategy.scope(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [None, 4, 4, 3])
         layer = tf.layers.BatchNormalization(momentum=0.5, fused=fused)
-        strategy.experimental_run_v2(lambda: layer.apply(x, training=True))
+        y = strategy.experimental_run_v2(lambda: layer.apply(x, training=True))
+        gradients = tf.gradients(y * y, [layer.gamma, layer.beta])
         session.run(tf.global_variables_initializer())
-        session.run(layer.updates, {x: np.zeros([0, 4, 4, 3])})
+        assert [g.tolist() for g in session.run([layer.updates, gradients], {x: np.zeros([0, 4, 4, 3])})[1]] == [[0, 0, 0], [0, 0, 0]]
         assert session.run([layer.moving_mean, layer.moving_variance])[1].tolist() == [1, 1, 1] and session.run(layer.moving_mean).tolist() == [0, 0, 0]
         session.run(layer.updates, {x: np.ones([2, 4, 4, 3])})
         assert session.run(layer.moving_mean).tolist() == [0.5, 0.5, 0.5]

@@ -207,6 +207,8 @@ class BatchNormalization(SettingsLayer):
             lambda: nn_ops.moments(inputs, others, keep_dims=self._has_whole_weights),
             lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance)),
         )
+        if _batches_may_be_empty():  # there is no mean of nothing, but its gradient is none either
+            mean, variance = (array_ops.where(array_ops.size(inputs) > 0, v, array_ops.zeros_like(v)) for v in (mean, variance))
         beta, gamma = self._adjusted(inputs, training, spread)
         if not (isinstance(training, (bool, int)) and not training):
             new_mean, new_variance = (math_ops.reduce_mean(v, 1, True) if ghosts else v for v in (mean, variance))
@@ -276,7 +278,7 @@ class BatchNormalization(SettingsLayer):
         """Moves the averages towards the statistics of a batch, unless the layer does not train."""
         if isinstance(training, (bool, int)) and not training:
             return
-        if has_strategy() and getattr(get_strategy().extended, "experimental_enable_get_next_as_optional", False):  # batches may be empty
+        if _batches_may_be_empty():
             there_are_some = array_ops.size(inputs) > 0
             mean, variance = (
                 array_ops.where(there_are_some, value, math_ops.cast(average, value.dtype))
@@ -294,6 +296,11 @@ class BatchNormalization(SettingsLayer):
             kind = average.dtype.base_dtype
             rate = math_ops.cast(convert_to_tensor(decay, dtypes.float32, name="decay"), kind)
             return assign_sub(average, (average - math_ops.cast(value, kind)) * rate, name=scope)
+
+
+def _batches_may_be_empty() -> bool:
+    """Whether the strategy says so."""
+    return has_strategy() and bool(getattr(get_strategy().extended, "experimental_enable_get_next_as_optional", False))
 
 
 def _composed(scale: Any, offset: Any, beta: Any, gamma: Any) -> Tuple[Any, Any]:

@@ -76,6 +76,17 @@ def test_a_model_runs_on_arrays(capsys, model):
     assert status == 2 and "no input 'z'; it has x" in err
 
 
+def test_what_the_stages_of_the_compiler_did():
+    x = tf.placeholder(tf.float32, [None, 2], name="x")
+    y = tf.add(tf.matmul(x, tf.constant([[1.0], [2.0]])), tf.constant(1.0) + tf.constant(2.0), name="y")
+    with tf.Session() as session:
+        text, told = session.explain(y), session.explain(y, as_text=False)
+    did = {s["name"]: (s["gone"], s["added"]) for s in told["stages"]}
+    assert did["prune"] == did["place"] == ([], [])
+    assert did["fold_constants"] == (["Const_1", "Const_2", "add"], ["add/_folded_0"]) and did["fuse"] == (["MatMul"], [])
+    assert "3 gone: Const_1, Const_2, add; 1 new: add/_folded_0" in text
+
+
 def test_a_step_is_traced_and_explained(capsys, model):
     feed = "x=%s" % (model / "x.npy")
     facts = _facts(capsys, "trace", model / "model", "--feed", feed, "--out", model / "trace.json")

@@ -161,15 +161,28 @@ constexpr Stage kStages[] = {
     {kCutStage, true, Cut},
 };
 
-int64_t CountNodes(const Compilation& c) {
-  int64_t count = c.graph ? static_cast<int64_t>(c.graph->nodes().size()) : 0;
+// Of the nodes of all graphs, sorted.
+std::vector<std::string> NodeNames(const Compilation& c) {
+  std::vector<std::string> names;
+  const auto add = [&](const Graph& graph) {
+    for (const Node* n : graph.nodes()) names.push_back(n->name());
+  };
+  if (c.graph) add(*c.graph);
   for (const Partition& p : c.partitions) {
-    count += static_cast<int64_t>(p.graph->nodes().size());
+    add(*p.graph);
     for (const auto& [name, loop] : p.loops) {
-      count += static_cast<int64_t>(loop.predicate->nodes().size() + loop.body->nodes().size());
+      add(*loop.predicate);
+      add(*loop.body);
     }
   }
-  return count;
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> Without(const std::vector<std::string>& all, const std::vector<std::string>& some) {
+  std::vector<std::string> rest;
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(rest));
+  return rest;
 }
 
 Status VerifyAll(const Compilation& c) {
@@ -197,6 +210,7 @@ StatusOr<std::vector<Partition>> CompileGraph(
       .whole = nullptr,
       .graph = nullptr,
       .partitions = {}};
+  std::vector<std::string> names;
   for (const Stage& stage : kStages) {
     StageReport told;
     told.name = stage.name;
@@ -212,7 +226,13 @@ StatusOr<std::vector<Partition>> CompileGraph(
     }
     if (report == nullptr) continue;
     told.nanos = RealNanos() - start;
-    told.nodes = CountNodes(c);
+    std::vector<std::string> names_now = NodeNames(c);
+    told.nodes = static_cast<int64_t>(names_now.size());
+    if (!report->stages.empty()) {
+      told.gone = Without(names, names_now);
+      told.added = Without(names_now, names);
+    }
+    names = std::move(names_now);
     report->stages.push_back(std::move(told));
   }
   if (report != nullptr) {

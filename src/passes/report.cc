@@ -50,11 +50,14 @@ std::string Number(int64_t n) { return absl::StrCat(n); }
 std::string Bytes(double bytes) { return absl::StrFormat("%.0f", bytes); }
 
 std::string StageJson(const StageReport& s) {
-  return Object({{"name", JsonQuoted(s.name)},
-                 {"ran", s.ran ? "true" : "false"},
-                 {"microseconds", absl::StrFormat("%.3f", static_cast<double>(s.nanos) / 1e3)},
-                 {"nodes_after", Number(s.nodes)},
-                 {"did", Array(s.did, JsonQuoted)}});
+  return Object(
+      {{"name", JsonQuoted(s.name)},
+       {"ran", s.ran ? "true" : "false"},
+       {"microseconds", absl::StrFormat("%.3f", static_cast<double>(s.nanos) / 1e3)},
+       {"nodes_after", Number(s.nodes)},
+       {"gone", Array(s.gone, JsonQuoted)},
+       {"added", Array(s.added, JsonQuoted)},
+       {"did", Array(s.did, JsonQuoted)}});
 }
 
 std::string PartitionJson(const Partition& p) {
@@ -140,15 +143,26 @@ static void AppendPlaces(const std::vector<PlacedNode>& placed, std::string* tex
   }
 }
 
+// "2 gone: a, b; 1 new: c", with the first names alone where there are many.
+static std::string ChangeOf(const StageReport& s) {
+  static constexpr size_t kMostNames = 3;
+  const auto change = [](const std::vector<std::string>& names, absl::string_view what) -> std::string {
+    if (names.empty()) return "";
+    const size_t shown = std::min(names.size(), kMostNames);
+    return absl::StrCat(names.size(), " ", what, ": ", absl::StrJoin(absl::MakeConstSpan(names).first(shown), ", "),
+                        shown < names.size() ? ", ..." : "");
+  };
+  const std::string gone = change(s.gone, "gone"), added = change(s.added, "new");
+  return absl::StrCat(gone, gone.empty() || added.empty() ? "" : "; ", added);
+}
+
 std::string ReportText(const CompileReport& report, const std::vector<Partition>& partitions) {
   std::string text = absl::StrFormat("%-28s %10s %10s\n", "stage", "us", "nodes");
   std::vector<std::string> did;
   for (const StageReport& s : report.stages) {
-    if (s.ran) {
-      absl::StrAppendFormat(&text, "%-28s %10.1f %10d\n", s.name, static_cast<double>(s.nanos) / 1e3, s.nodes);
-    } else {
-      absl::StrAppendFormat(&text, "%-28s %10s %10d\n", s.name, "off", s.nodes);
-    }
+    const std::string time = s.ran ? absl::StrFormat("%.1f", static_cast<double>(s.nanos) / 1e3) : "off";
+    const std::string change = ChangeOf(s);
+    absl::StrAppendFormat(&text, "%-28s %10s %10d%s%s\n", s.name, time, s.nodes, change.empty() ? "" : "  ", change);
     did.insert(did.end(), s.did.begin(), s.did.end());
   }
   for (const Partition& p : partitions) {

@@ -13,8 +13,9 @@ struct StageReport {
   std::string name;
   bool ran = false;
   int64_t nanos = 0;
-  int64_t nodes = 0;             // in all graphs, after it
-  std::vector<std::string> did;  // a line for each thing about transfers and memory
+  int64_t nodes = 0;                     // in all graphs, after it
+  std::vector<std::string> gone, added;  // names of nodes, sorted; not of the first stage, which makes the graph
+  std::vector<std::string> did;          // a line for each thing about transfers and memory
 };
 
 // Of the values of a partition, while its nodes run in the order chosen: estimates, from the shapes that are known.

@@ -197,6 +197,7 @@ factorization.python.ops.clustering_ops = contrib.factorization ops.gen_ops
 factorization.python.ops.factorization_ops = contrib.factorization_wals
 factorization.python.ops.wals = contrib.factorization_wals_estimator
 factorization.python.ops.gen_factorization_ops = ops.gen_ops
+factorization.python.ops.gen_factorization_ops.wals_compute_partial_lhs_and_rhs = contrib.factorization_wals:wals_compute_partial_lhs_and_rhs
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
 eager = @
 eager.defun = framework.def_function:defun

@@ -9,7 +9,7 @@ import pytest
 
 import millrace as tf
 from millrace import names
-from millrace.contrib import ndlstm, signal, training
+from millrace.contrib import data as contrib_data, framework, ndlstm, signal, training
 
 
 @pytest.fixture(autouse=True)
@@ -219,3 +219,74 @@ def test_feeders_of_replicas():
     assert fills == ["/job:reader/replica:2", "/job:reader/replica:0"]
     with pytest.raises(ValueError, match="feeder_task_num"):
         feeder.add_remote_replicas("reader", 3, replicas_per_feeder=2)
+
+
+# ---- data ----
+
+
+def test_lines_that_are_comments(tmp_path):
+    path = str(tmp_path / "rows.csv")
+    with open(path, "w") as file:
+        file.write("a,b,c\n# nothing\n1,0.5,x\n#\n2,,y\n# 3,3,3\n")
+    for given in ({"column_defaults": [tf.int32, tf.float32, tf.string]}, {}):
+        defaults = {"column_defaults": [[0], [-1.0], [""]]} if given else {}
+        made = contrib_data.make_csv_dataset(path, 2, num_epochs=1, shuffle=False, label_name="c", comment="#", **defaults)
+        values, label = made.make_one_shot_iterator().get_next()
+        with tf.Session() as sess:
+            v, c = sess.run([values, label])
+        assert v["a"].tolist() == [1, 2] and v["b"].tolist() == [0.5, -1.0 if given else 0.0] and c.tolist() == [b"x", b"y"]
+        assert v["b"].dtype == np.float32
+    double = contrib_data.make_csv_dataset(path, 1, comment="#", default_float_type=tf.float64, select_columns=["b"])
+    assert double.output_types == {"b": tf.float64}
+
+
+def test_aggregators_do_not_follow_iterators():
+    iterator = tf.data.Dataset.range(3).apply(contrib_data.latency_stats("t")).make_one_shot_iterator()
+    with pytest.raises(NotImplementedError, match="experimental_stats.aggregator"):
+        contrib_data.StatsAggregator().subscribe(iterator)
+    with tf.Session() as sess:
+        assert sess.run(iterator.get_next()) == 0
+
+
+# ---- framework ----
+
+
+def test_functions_that_may_change(monkeypatch):
+    told = []
+    monkeypatch.setattr(tf.logging, "warning", lambda text, *args: told.append(text % args))
+
+    @framework.experimental
+    def function(a, b):
+        """fn doc.
+
+        Args:
+          a: x
+        """
+        return a + b
+
+    assert function(1, 2) == function(2, 1) == 3
+    notice = "Warning: THIS FUNCTION IS EXPERIMENTAL. It may change or be removed at any time, and without warning."
+    assert function.__doc__ == "fn doc. (experimental)\n\n%s\n\nArgs:\n  a: x" % notice
+    assert len(told) == 2 and told[0].endswith("is experimental and may change or be removed at any time, and without warning.")
+
+
+# ---- factorization ----
+
+
+def test_equations_of_wals_as_they_were_called():
+    op = names.find("contrib.factorization.python.ops.gen_factorization_ops").wals_compute_partial_lhs_and_rhs
+    r = np.random.RandomState(0)
+    factors, weights, rows = r.rand(3, 2).astype("f"), r.rand(3).astype("f"), r.rand(2).astype("f")
+    entries, values = np.array([[0, 0], [0, 2], [1, 1]]), np.array([1.0, 2.0, 3.0], "f")
+    old = op(factors, weights, 0.1, rows, entries, values, 2, False)
+    new = op(factors, weights, 0.1, rows, entries, values, [], 2, False)
+    named = op(factors, weights, 0.1, rows, input_indices=entries, input_values=values, input_block_size=2, input_is_transpose=False)
+    with tf.Session() as sess:
+        (left, right), (other, _), (third, _) = sess.run([old, new, named])
+    np.testing.assert_array_equal(left, other)
+    np.testing.assert_array_equal(left, third)
+    of = [(row, column, rows[row] * weights[column]) for row, column in entries]
+    for row in range(2):
+        np.testing.assert_allclose(left[row], sum(w * np.outer(factors[c], factors[c]) for at, c, w in of if at == row), rtol=1e-5)
+        wanted = sum((w + 0.1) * v * factors[c] for (at, c, w), v in zip(of, values) if at == row)
+        np.testing.assert_allclose(right[row], wanted, rtol=1e-5)

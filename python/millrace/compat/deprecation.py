@@ -72,6 +72,20 @@ def deprecated(date: Optional[str], instructions: str, warn_once: bool = True) -
     return decorate
 
 
+def experimental(func: Any) -> Any:
+    """A decorator of functions that may change: it says so in documentation, and in the log at each call."""
+    decorators.validate_callable(func, "experimental")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        told = "%s (from %s) is experimental and may change or be removed at any time, and without warning."
+        logging.warning(told, decorators.get_qualified_name(func), func.__module__)
+        return func(*args, **kwargs)
+
+    notice = ["THIS FUNCTION IS EXPERIMENTAL. It may change or be removed at any time, and without warning."]
+    doc = decorators.add_notice_to_docstring(func.__doc__, "", "EXPERIMENTAL FUNCTION", "(experimental)", notice)
+    return decorators.make_decorator(func, call, "experimental", doc)
+
+
 def deprecated_alias(deprecated_name: str, name: str, func_or_class: Any, warn_once: bool = True) -> Any:
     """A function or class under a deprecated name."""
     if not inspecting.isclass(func_or_class):

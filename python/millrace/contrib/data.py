@@ -2,6 +2,7 @@
 # mypy: implicit-reexport
 """tf.contrib.data: functions for Dataset.apply, and tf.data under its older name."""
 
+import inspect as _inspect
 from typing import Any, Callable, Dict, Optional as _Optional
 
 import numpy as _np
@@ -9,8 +10,11 @@ import numpy as _np
 from millrace.data import *  # noqa: F403
 from millrace.data import Dataset
 from millrace.data import components as _components, structure as _structure
+from millrace.data.csv import csv_batches as _csv_batches
 from millrace.data.dataset import _int64
 from millrace.data.readers import TFRecordDataset as _TFRecordDataset
+from millrace.data.running import StatsAggregator as _StatsAggregator
+from millrace.framework import dtypes as _dtypes
 from millrace.framework.errors import at_user_line as _at_user_line
 from millrace.framework.tensor_shape import TensorShape as _TensorShape
 from millrace.ops import gen_ops as _gen_ops
@@ -27,6 +31,7 @@ from millrace.data.experimental import (  # noqa: F401
     SqlDataset,
     TFRecordWriter,
     bucket_by_sequence_length,
+    bytes_produced_stats,
     choose_from_datasets,
     copy_to_device,
     dense_to_sparse_batch,
@@ -36,8 +41,9 @@ from millrace.data.experimental import (  # noqa: F401
     group_by_reducer,
     group_by_window,
     ignore_errors,
+    latency_stats,
     make_batched_features_dataset,
-    make_csv_dataset,
+    make_csv_dataset as _make_csv_dataset,
     make_saveable_from_iterator,
     make_tf_record_dataset,
     map_and_batch,
@@ -53,6 +59,24 @@ from millrace.data.experimental import (  # noqa: F401
 )
 
 _Transformation = Callable[[Dataset], Dataset]
+
+
+class StatsAggregator(_StatsAggregator):
+    """Where data sets count: tf.data.experimental.StatsAggregator, which data sets name in their options."""
+
+    def subscribe(self, iterator: Any) -> Any:
+        """NotImplementedError: iterators that are there already do not begin to count."""
+        raise _at_user_line(
+            NotImplementedError("%r does not begin to count: give the aggregator to Options.experimental_stats.aggregator of the data set." % iterator)
+        )
+
+
+def make_csv_dataset(*args: Any, comment: _Optional[str] = None, default_float_type: Any = _dtypes.float32, **kwargs: Any) -> Dataset:
+    """tf.data.experimental.make_csv_dataset of the same arguments. comment: what lines begin with that are left out; default_float_type: of columns of
+    numbers that are not whole, where types are guessed."""
+    bound = _inspect.signature(_make_csv_dataset).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return _csv_batches(**bound.arguments, comment=comment, float_type=_dtypes.as_dtype(default_float_type))
 
 
 def batch_and_drop_remainder(batch_size: Any) -> _Transformation:

@@ -229,3 +229,10 @@ class WALSModel:
         weights = tf.convert_to_tensor(weights)
         with tf.control_dependencies([tf.assert_less_equal(tf.rank(weights), 1)]):
             return tf.ones(tf.expand_dims(count, 0)) * tf.cast(weights, tf.float32)
+
+
+def wals_compute_partial_lhs_and_rhs(*args: Any, **kwargs: Any) -> Any:
+    """The op of this name, also as it was before 1.13: without entry_weights, whose place is behind input_values."""
+    old = len(args) + len(kwargs) - ("name" in kwargs) == 8 and "entry_weights" not in kwargs
+    given = [*args[:6], [], *args[6:]] if old and len(args) > 6 else args
+    return gen_ops.wals_compute_partial_lhs_and_rhs(*given, **({"entry_weights": [], **kwargs} if old and len(args) <= 6 else kwargs))

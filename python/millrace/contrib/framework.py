@@ -38,7 +38,7 @@ from millrace.train.global_step import assert_global_step, create_global_step, g
 from millrace.train.checkpoint_ops import _load_and_remap_matrix_initializer as load_and_remap_matrix_initializer  # noqa: F401
 from millrace.train.checkpoint_ops import _load_embedding_initializer as load_embedding_initializer  # noqa: F401
 from millrace.train.checkpoint_utils import init_from_checkpoint  # noqa: F401
-from millrace.compat.deprecation import deprecated, deprecated_arg_values, deprecated_args  # noqa: F401
+from millrace.compat.deprecation import deprecated, deprecated_arg_values, deprecated_args, experimental  # noqa: F401
 from millrace.train.saver import list_variables, load_checkpoint, load_variable  # noqa: F401
 
 _stack: List[Dict[str, Dict[str, Any]]] = [{}]

@@ -15,12 +15,13 @@ import numpy as np
 from millrace import gfile
 from millrace.data import components
 from millrace.data.dataset import Dataset, _int64
+from millrace.data.readers import TextLineDataset
 from millrace.data.grouping import ignore_errors as without_errors, shuffle_and_repeat
 from millrace.framework import dtypes
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.type_spec import TensorSpec
-from millrace.ops import gen_ops
+from millrace.ops import gen_ops, parsing_ops
 
 
 _BUFFER_BYTES = 4 << 20
@@ -85,8 +86,9 @@ _GUESSES = [(t, _int_within(t)) for t in (dtypes.int32, dtypes.int64)] + [(t, _f
 _ORDER = [t for t, _ in _GUESSES] + [dtypes.string]
 
 
-def _guessed_defaults(rows: Iterator[List[str]], columns: List[int], na_value: str) -> List[Any]:
-    """For each column 0 or "" of the narrowest type of int32, int64, float32, float64 and string that all its values in these rows have."""
+def _guessed_defaults(rows: Iterator[List[str]], columns: List[int], na_value: str, float_type: Any = None) -> List[Any]:
+    """For each column 0 or "" of the narrowest type of int32, int64, float32, float64 and string that all its values in these rows have. float_type:
+    in place of float32 and float64."""
     found: List[Any] = [None] * len(columns)
     for row in rows:
         for i, column in enumerate(columns):
@@ -96,6 +98,8 @@ def _guessed_defaults(rows: Iterator[List[str]], columns: List[int], na_value: s
             if text in ("", na_value):
                 continue
             kind = next((t for t, fits in _GUESSES if fits(text)), dtypes.string)
+            if float_type is not None and kind.is_floating:
+                kind = float_type
             if found[i] is None or _ORDER.index(kind) > _ORDER.index(found[i]):
                 found[i] = kind
     return [constant([""] if kind in (None, dtypes.string) else [0], kind or dtypes.string) for kind in found]
@@ -112,10 +116,13 @@ def _opened(name: str, compression: Optional[str]) -> Any:
         raise at_user_line(ValueError("compression_type is GZIP, but %s is no text that gzip packed: %s." % (name, error))) from None
 
 
-def _rows(files: List[str], delimiter: str, use_quote_delim: bool, header: bool, compression: Optional[str] = None) -> Iterator[List[str]]:
+def _rows(
+    files: List[str], delimiter: str, use_quote_delim: bool, header: bool, compression: Optional[str] = None, comment: Optional[str] = None
+) -> Iterator[List[str]]:
     for name in files:
         with _opened(name, compression) as opened:
-            found = csv.reader(opened, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE)
+            lines = opened if comment is None else (line for line in opened if not line.startswith(comment))
+            found = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE)
             yield from itertools.islice(found, 1 if header else 0, None)
 
 
@@ -147,6 +154,36 @@ def make_csv_dataset(
     read in turns, always in the same order: `sloppy` would allow others. With ignore_errors, lines that cannot be read are left out.
     Raises: ValueError where no files match, names are repeated or unknown, or files that zlib compressed leave types or names to be guessed.
     """
+    given = dict(locals())
+    return csv_batches(**given, comment=None, float_type=None)
+
+
+def csv_batches(
+    file_pattern: Any,
+    batch_size: int,
+    column_names: Any,
+    column_defaults: Any,
+    label_name: Optional[str],
+    select_columns: Any,
+    field_delim: str,
+    use_quote_delim: bool,
+    na_value: str,
+    header: bool,
+    num_epochs: Optional[int],
+    shuffle: bool,
+    shuffle_buffer_size: int,
+    shuffle_seed: Optional[int],
+    prefetch_buffer_size: Optional[int],
+    num_parallel_reads: Optional[int],
+    sloppy: bool,
+    num_rows_for_inference: Optional[int],
+    compression_type: Optional[str],
+    ignore_errors: bool,
+    comment: Optional[str],
+    float_type: Any,
+) -> Dataset:
+    """make_csv_dataset that leaves lines out that begin with `comment`; then no value has line ends in it. float_type: of columns of numbers that are
+    not whole, where types are guessed."""
     del sloppy  # it allows another order, which no value asks for
     files = sorted(f for p in (file_pattern if isinstance(file_pattern, (list, tuple)) else [file_pattern]) for f in gfile.Glob(p))
     if not files:
@@ -167,8 +204,8 @@ def make_csv_dataset(
         columns = sorted(c if isinstance(c, int) else column_names.index(c) for c in select_columns)
     names = [column_names[c] for c in columns]
     if column_defaults is None:
-        seen = itertools.islice(_rows(files, field_delim, use_quote_delim, header, compression_type), num_rows_for_inference)
-        defaults = _guessed_defaults(seen, columns, na_value)
+        seen = itertools.islice(_rows(files, field_delim, use_quote_delim, header, compression_type, comment), num_rows_for_inference)
+        defaults = _guessed_defaults(seen, columns, na_value, float_type)
     else:
         defaults = list(column_defaults)
     if len(defaults) != len(names):
@@ -176,16 +213,26 @@ def make_csv_dataset(
     if label_name is not None and label_name not in names:
         raise at_user_line(ValueError("`label_name` provided must be one of the columns."))
 
+    def without_comments(name: Any) -> Dataset:
+        lines = TextLineDataset(name, compression_type).skip(1 if header else 0)
+        lines = lines.filter(lambda line: gen_ops.not_equal(gen_ops.substr(line, 0, len(comment or "")), comment))
+        chosen = None if select_columns is None else columns
+        return lines.map(lambda line: tuple(parsing_ops.decode_csv(line, defaults, field_delim, use_quote_delim, na_value=na_value, select_cols=chosen)))
+
     def of(name: Any) -> Dataset:
-        made = CsvDataset(
-            name,
-            defaults,
-            compression_type,
-            header=header,
-            field_delim=field_delim,
-            use_quote_delim=use_quote_delim,
-            na_value=na_value,
-            select_cols=None if select_columns is None else columns,
+        made = (
+            without_comments(name)
+            if comment
+            else CsvDataset(
+                name,
+                defaults,
+                compression_type,
+                header=header,
+                field_delim=field_delim,
+                use_quote_delim=use_quote_delim,
+                na_value=na_value,
+                select_cols=None if select_columns is None else columns,
+            )
         )
         return made.apply(without_errors()) if ignore_errors else made
 

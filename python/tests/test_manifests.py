@@ -1,36 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifests of examples/cluster: what can be checked of them without a cluster. Wants PyYAML, and for Kubernetes' own kinds the package kubernetes."""
+"""The manifests of examples/cluster: what can be checked of them without a cluster. Wants PyYAML, for Kubernetes' own kinds the
+package kubernetes, and for JobSet, which is none of them, kubeflow-trainer-api: both are made from the schemas of the API."""
 
 import copy
 import glob
 import os
 import re
+import typing
 
 import pytest
 
 yaml = pytest.importorskip("yaml", reason="skipped: PyYAML is not installed")
 
 _EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "cluster")
-_KINDS = {"Service": "V1Service", "StatefulSet": "V1StatefulSet", "Job": "V1Job", "JobSet": "JobSet"}
-# The fields of jobset.x-k8s.io/v1alpha2, for which there is no package: of each kind the names, and of what kind each is.
-_JOBSET = {
-    "JobSet": {"apiVersion": "str", "kind": "str", "metadata": "V1ObjectMeta", "spec": "JobSetSpec", "status": "object"},
-    "JobSetSpec": {
-        "replicatedJobs": "list[ReplicatedJob]",
-        "network": "Network",
-        "successPolicy": "SuccessPolicy",
-        "failurePolicy": "FailurePolicy",
-        "startupPolicy": "object",
-        "suspend": "bool",
-        "coordinator": "object",
-        "managedBy": "str",
-        "ttlSecondsAfterFinished": "int",
-    },
-    "Network": {"enableDNSHostnames": "bool", "subdomain": "str", "publishNotReadyAddresses": "bool"},
-    "SuccessPolicy": {"operator": "str", "targetReplicatedJobs": "list[str]"},
-    "FailurePolicy": {"maxRestarts": "int", "restartStrategy": "str", "rules": "list[object]"},
-    "ReplicatedJob": {"name": "str", "replicas": "int", "template": "V1JobTemplateSpec", "dependsOn": "list[object]", "groupName": "str"},
-}
+_KINDS = {"Service": "V1Service", "StatefulSet": "V1StatefulSet", "Job": "V1Job", "JobSet": "JobsetV1alpha2JobSet"}
+_OF_TRAINER = ("Jobset", "IoK8s")  # what kinds of the package kubeflow-trainer-api begin with
 _PLAIN = {"str": str, "int": int, "bool": bool, "float": (int, float), "object": object}
 
 
@@ -41,10 +25,35 @@ def _documents():
                 yield os.path.basename(path), document
 
 
+def _kind_of(annotation):
+    """The kind that an annotation of a field means, in the words that the package kubernetes has for it."""
+    inner = typing.get_args(annotation)
+    if typing.get_origin(annotation) is typing.Annotated:  # StrictStr
+        return _kind_of(inner[0])
+    if type(None) in inner:  # Optional
+        return _kind_of(next(a for a in inner if a is not type(None)))
+    if typing.get_origin(annotation) is list:
+        return "list[%s]" % _kind_of(inner[0])
+    if typing.get_origin(annotation) is dict:
+        return "dict(str, %s)" % _kind_of(inner[1])
+    is_anything = annotation is typing.Any or "actual_instance" in getattr(annotation, "model_fields", ())  # int or string
+    return "object" if is_anything else annotation.__name__
+
+
+def _model(kind):
+    return getattr(pytest.importorskip("kubeflow_trainer_api.models", reason="skipped: the package kubeflow-trainer-api is not installed"), kind)
+
+
+def _required(kind):
+    if not kind.startswith(_OF_TRAINER):
+        return []
+    return [field.alias or name for name, field in _model(kind).model_fields.items() if field.is_required()]
+
+
 def _fields(kind):
     """The names of a kind's fields, with their kinds."""
-    if kind in _JOBSET:
-        return _JOBSET[kind]
+    if kind.startswith(_OF_TRAINER):
+        return {field.alias or name: _kind_of(field.annotation) for name, field in _model(kind).model_fields.items()}
     client = pytest.importorskip("kubernetes.client", reason="skipped: the package kubernetes is not installed")
     model = getattr(client, kind)
     return {name: model.openapi_types[attribute] for attribute, name in model.attribute_map.items()}
@@ -68,7 +77,7 @@ def _wrong(value, kind, path=""):
         )
     if not isinstance(value, dict):
         return ["%s is %r, no %s" % (path, value, kind)]
-    fields, wrong = _fields(kind), []
+    fields, wrong = _fields(kind), ["%s has no %s" % (path or kind, name) for name in _required(kind) if name not in value]
     for name, v in value.items():
         wrong += _wrong(v, fields[name], "%s.%s" % (path, name)) if name in fields else ["%s has no field %s" % (path or kind, name)]
     return wrong
@@ -96,6 +105,12 @@ def _pods(document):
 def test_every_field_has_a_name_and_a_type_of_its_kind():
     for file, document in _documents():
         assert _wrong(document, _KINDS[document["kind"]]) == [], file
+
+
+def test_a_field_that_is_left_out_would_be_found():
+    for document in [document for _, document in _documents() if document["kind"] == "JobSet"]:
+        del document["spec"]["replicatedJobs"][0]["template"]
+        assert _wrong(document, "JobsetV1alpha2JobSet") == [".spec.replicatedJobs[0] has no template"]
 
 
 def test_a_misspelt_field_would_be_found():

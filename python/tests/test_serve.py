@@ -20,6 +20,7 @@ import millrace as tf
 from millrace import cli
 from millrace.cli import machine
 from millrace.launch import certificates, contract, health
+from test_op_library import library
 from test_servers import _HAS_GRPC
 
 needs_grpc = pytest.mark.skipif(not _HAS_GRPC, reason="skipped: libmillrace_grpc.so is not built")
@@ -517,3 +518,43 @@ raise %s
     assert done.returncode == 138 and "is gone" in done.stderr and done.stdout == "cleaned up\n"
     done = _run("-c", code % "ValueError('mine')")
     assert done.returncode == 1 and done.stdout == "cleaned up\n"
+
+
+_OP_OF_A_LIBRARY = """
+import sys, millrace as tf
+ops = tf.load_op_library(sys.argv[2])
+alone, inside = ops.plugin_axpy([1.0], [3.0], name="alone"), tf.reduce_sum(ops.plugin_axpy([1.0, 2.0], [3.0, 4.0], name="inside"))
+with tf.Session(sys.argv[1]) as s:
+    for x in (alone, inside):
+        try:
+            print("got", s.run(x))
+        except tf.errors.UnimplementedError as e:
+            print(e.message)
+"""
+
+_SERVER_WITH_A_LIBRARY = """
+import sys, millrace as tf
+tf.load_op_library(sys.argv[1])
+server = tf.train.Server({"ps": ["localhost:0"]})
+print(server.target, flush=True)
+server.join()
+"""
+
+
+@needs_grpc
+def test_ops_of_libraries():
+    path = library("tensorflow_kernels")
+    with _Served() as served:
+        told = _run("-c", _OP_OF_A_LIBRARY, served.target, path).stdout.splitlines()
+        assert len(told) == 2 and all("op PluginAxpy of node '%s'" % node in line for node, line in zip(("alone", "inside"), told)), told
+        assert all("millrace serve --op-library" in line for line in told)
+    with _Served("--op-library", path) as served:
+        assert _run("-c", _OP_OF_A_LIBRARY, served.target, path).stdout.splitlines() == ["got [5.]", "got 13.0"]
+    process = subprocess.Popen([sys.executable, "-c", _SERVER_WITH_A_LIBRARY, path], stdout=subprocess.PIPE, text=True, env=_environ())
+    try:
+        assert _run("-c", _OP_OF_A_LIBRARY, process.stdout.readline().strip(), path).stdout.splitlines() == ["got [5.]", "got 13.0"]
+    finally:
+        process.kill()
+        process.communicate()
+    done = _run("-m", "millrace", "serve", "--cluster", "ps=localhost:0", "--task", "0", "--op-library", "/nowhere/ops.so")
+    assert done.returncode == 2 and "/nowhere/ops.so" in done.stderr

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "capi/internal.h"
+#include "graph/unknown_op.h"
 
 namespace millrace::capi {
 
@@ -28,7 +29,7 @@ Status NoSuchOutput(TF_Output o, const char* what, int position) {
   const std::string where = position < 0 ? what : absl::StrCat(what, " ", position);
   if (o.oper == nullptr) return InvalidArgument(where, ": operation is NULL");
   const Node* node = AsNode(o.oper);
-  if (!node->op()) return Unimplemented(where, ": op ", node->op_name(), " of '", node->name(), "' is not known here");
+  if (!node->op()) return millrace::Annotate(millrace::UnknownOp(*node), where + ": ");
   return InvalidArgument(
       where, ": operation '", node->name(), "' has ", node->num_outputs(), " outputs, no output ", o.index);
 }

@@ -12,6 +12,7 @@
 #include "cluster/once_only.h"
 #include "cluster/wait_for_replies.h"
 #include "graph/extend_graph.h"
+#include "graph/unknown_op.h"
 #include "kernel/resource_manager.h"
 #include "op/device_name.h"
 #include "service/ask_kernels.h"
@@ -29,6 +30,7 @@ StatusOr<Output> FindTensor(const Graph& graph, const std::string& text, const c
   MR_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(text));
   Node* const node = name.port < 0 ? nullptr : graph.Find(name.node);
   if (node == nullptr) return NotFound(what, " ", text, ": there is no such tensor in the session's graph");
+  if (node->op() == nullptr) return Annotate(UnknownOp(*node), absl::StrCat(what, " ", text, ": "));
   if (name.port >= node->num_outputs()) {
     return InvalidArgument(what, " ", text, ": node '", node->name(), "' has ", node->num_outputs(), " outputs");
   }

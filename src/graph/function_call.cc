@@ -11,6 +11,7 @@
 #include "graph/control_depth.h"
 #include "graph/graph_def.h"
 #include "graph/inline_calls.h"
+#include "graph/unknown_op.h"
 
 namespace millrace {
 namespace {
@@ -131,7 +132,7 @@ class Instantiation {
     const size_t colon = ref.rfind(':');
     int index = -1;
     if (auto unknown = unknown_ops_.find(ref.substr(0, ref.find(':'))); unknown != unknown_ops_.end()) {
-      return Unimplemented("op ", unknown->second, " of node '", unknown->first, "' is not known here");
+      return UnknownOp(unknown->second, absl::StrCat("node '", unknown->first, "'"));
     }
     if (colon != ref.npos && absl::SimpleAtoi(ref.substr(colon + 1), &index)) it = values_.find(ref.substr(0, colon));
     if (it == values_.end() || index < 0 || index >= it->second.end - it->second.begin) {

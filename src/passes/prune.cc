@@ -6,6 +6,7 @@
 
 #include "absl/strings/strip.h"
 #include "base/hash_map.h"
+#include "graph/unknown_op.h"
 #include "op/device_name.h"
 
 namespace millrace {
@@ -35,7 +36,7 @@ class Pruner {
  private:
   Status CheckOutput(Output o, const char* what) const {
     if (o.node && !o.node->op()) {
-      return Unimplemented(what, " ", o.ToString(), ": op ", o.node->op_name(), " is not known here");
+      return Annotate(UnknownOp(*o.node), absl::StrCat(what, " ", o.ToString(), ": "));
     }
     if (!o.node || o.index < 0 || o.index >= o.node->num_outputs()) {
       return InvalidArgument(what, " ", o.node ? o.ToString() : "(null)", " does not exist: the node has ",

@@ -5,6 +5,7 @@
 
 #include "base/hash_map.h"
 #include "base/stopwatch.h"
+#include "graph/unknown_op.h"
 #include "kernel/device.h"
 #include "kernel/device_memory.h"
 #include "kernel/edge_key.h"
@@ -130,10 +131,7 @@ class GraphReader {
   }
 
   Status Describe(const Node& n, PlannedNode* p) {
-    if (!n.op()) {
-      return Unimplemented(
-          "op ", n.op_name(), " of ", n.Describe(), " is not known here; it was imported by name only");
-    }
+    if (!n.op()) return UnknownOp(n);
     MR_ASSIGN_OR_RETURN(p->kernel, make_kernel_(n));
     p->async = p->kernel->AsAsync();
     p->expensive = p->kernel->IsExpensive();

@@ -76,6 +76,16 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--port-file", metavar="FILE", help="write the port that was got there")
     parser.add_argument(
         "--health", metavar="[HOST:]PORT", help="answer GET /healthz, /readyz and /metrics there (or MILLRACE_HEALTH); port 0: any, named in a line"
+    parser.add_argument(
+        "--op-library",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="load this library of ops first, as tf.load_op_library does: graphs with its ops run here; may be given again",
+    )
+    parser.add_argument(
+        "--wait-for-port", type=float, default=10.0, metavar="SECONDS", help="how long to wait where another process has the port (10); then it exits with 138"
+    )
     )
     parser.add_argument("--step-deadline", type=float, metavar="SECONDS", help="/readyz says 503 when a call waits for longer and no step has ended meanwhile")
     parser.add_argument("--log-format", choices=("text", "json"), help="of log lines, each of which has job, task and incarnation (or MILLRACE_LOG_FORMAT)")
@@ -123,7 +133,12 @@ def _serve(given: Any) -> Answer:
     health_at = health.host_and_port(told, said_by) if told else None
     from millrace.train.server import Server
 
-    server = Server(me.jobs(), job_name=me.job, task_index=me.task)
+    for library in given.op_library:
+        load_op_library(library)
+    server = _server_once_its_port_is_free(lambda: Server(me.jobs(), job_name=me.job, task_index=me.task), given.wait_for_port, woken, log)
+    if server is None:
+        return Answer({"job": me.job, "task": me.task}, "", signals.exit_code)
+    from millrace.framework.load_library import load_op_library
 
     def status() -> Dict[str, Any]:
         return dict(server.status())

@@ -7,6 +7,8 @@
 #include "base/limited_env.h"
 #include "base/logging.h"
 #include "cluster/held_port.h"
+#include "cluster/master_codec.h"
+#include "cluster/remote_master.h"
 #include "cluster/shm/shm_transport.h"
 #include "cluster/transport_loader.h"
 #include "cluster/worker_codec.h"
@@ -136,6 +138,27 @@ TEST_P(ServerLimitsTest, PullsOfOneTaskAreLimitedAndWhatEndsThemIsNot) {
   EXPECT_FALSE(after.is_answered) << "there is room again: " << after.answer.status();
   for (const auto& w : sent) w->cancellation.Cancel(Cancelled("the test is over"));
   for (const auto& w : sent) EXPECT_TRUE(await(*w));
+}
+
+TEST_P(ServerLimitsTest, MessagesWithoutGraphsAndTensorsAreShort) {
+  change_parts_ = [](ServerParts& parts) { parts.max_control_bytes = 1000; };
+  const auto ps = Started("ps"), worker = Started("worker");
+  RemoteMaster master(channels_.Get("localhost:11").value(), &Env::Default());
+  const StatusOr<CreateSessionResponse> made = master.CreateSession({}, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  PingRequest ping{std::string(970, 'x')};
+  const auto size = static_cast<int64_t>(EncodeMessage(ping)->size());
+  ASSERT_LE(size, 1000);
+  ping.session.append(static_cast<size_t>(1000 - size), 'x');
+  ASSERT_EQ(EncodeMessage(ping)->size(), 1000u);
+  EXPECT_TRUE(absl::IsAborted(master.Ping({}, ping).status())) << "at the limit it is read";
+  ping.session.push_back('x');
+  const Status s = master.Ping({}, ping).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(s) && absl::StrContains(s.message(), "MILLRACE_MAX_CONTROL_BYTES")) << s;
+  RunSessionStepRequest step;
+  step.session = made->session;
+  step.signature.targets = {std::string(5000, 'x')};
+  EXPECT_TRUE(absl::IsNotFound(master.RunStep({}, step).status())) << "steps may be long";
 }
 
 TEST_P(ServerLimitsTest, AServerThatAnybodyMayUseSaysSoAgainAndAgain) {

@@ -71,6 +71,8 @@ class RpcServer {
 struct RpcServerOptions {
   std::string address;  // "host:port"; port 0: any that is free
   int64_t max_message_bytes = int64_t{4} << 30;
+  int64_t max_connection_bytes = 0;  // that all connections hold for messages, those being read included; 0: no limit
+  absl::Duration most_idle = absl::Minutes(10);  // a connection without calls for so long is closed
 };
 
 // Creates servers and channels. Lives as long as they do.

@@ -31,6 +31,15 @@ bool EndsSomething(absl::string_view method) {
   return std::find(std::begin(kAll), std::end(kAll), method) != std::end(kAll);
 }
 
+// Whose requests are as large as tensors and graphs are.
+bool CarriesMuch(absl::string_view method) {
+  constexpr absl::string_view kAll[] = {
+      "Master.CreateSession", "Master.ExtendSession",   "Master.RunStep",    "Master.RunCallable",
+      "Worker.RunStep",       "Worker.ExchangeTensors", "Worker.SendTensor", "Worker.RegisterPartitions",
+  };
+  return std::find(std::begin(kAll), std::end(kAll), method) != std::end(kAll);
+}
+
 }  // namespace
 
 // What comes from other processes, while the server is started.
@@ -42,6 +51,7 @@ class Server::Handler final : public RpcHandler {
         own_worker_(worker),
         meter_(meter),
         by_certificate_(parts.roles_by_certificate),
+        max_control_bytes_(parts.max_control_bytes),
         of_tasks_("MILLRACE_MAX_CALLS", parts.max_calls),
         // The steps that it may run, and as many calls that make, change and end sessions; each has a thread.
         of_clients_("MILLRACE_MAX_STEPS", parts.max_steps, CallerLimits::kReserve),
@@ -56,6 +66,11 @@ class Server::Handler final : public RpcHandler {
     if (!is_open_.load()) return std::move(reply)(Unavailable("the server of ", task_, " is not started, or stopped"));
     if (method == kGetStatusMethod) return std::move(reply)(absl::Cord(StatusAsJson()));
     const auto bytes_in = static_cast<int64_t>(request.size());
+    if (bytes_in > max_control_bytes_ && !CarriesMuch(method)) {
+      return std::move(reply)(ResourceExhausted(
+          task_, ": a request of ", bytes_in, " bytes for ", method.substr(0, 100), "; the server takes ",
+          max_control_bytes_, " where no graph and no tensor is in it (MILLRACE_MAX_CONTROL_BYTES)"));
+    }
     const bool is_of_task = absl::StartsWith(method, "Worker.");
     StatusOr<CallerLimits::Hold> place =
         (is_of_task ? of_tasks_ : of_clients_).Begin(context.peer, EndsSomething(method));
@@ -97,6 +112,7 @@ class Server::Handler final : public RpcHandler {
   Worker* const own_worker_;
   ServerMeter* const meter_;
   const bool by_certificate_;
+  const int64_t max_control_bytes_;
   CallerLimits of_tasks_, of_clients_;
   AccessGuard guard_;
   const std::string task_;
@@ -173,6 +189,7 @@ Status Server::TakeAddress(const LocalServer& mine, const ServerParts& parts) {
     options.address = has_port ? parts.bind : HostPort{parts.bind, address_.port}.ToString();
   }
   options.max_message_bytes = parts.max_message_bytes;
+  options.max_connection_bytes = parts.max_connection_bytes;
   const auto listen = [&]() -> StatusOr<std::unique_ptr<RpcServer>> {
     MR_ASSIGN_OR_RETURN(RpcTransport * transport, parts.channels->transport());
     return transport->Listen(options, handler_.get());

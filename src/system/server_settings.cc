@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/server_settings.h"
 
+#include <unistd.h>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
@@ -90,6 +92,10 @@ Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts
   MR_ASSIGN_OR_RETURN(parts->max_steps, NumberSetting("MILLRACE_MAX_STEPS"));
   MR_ASSIGN_OR_RETURN(parts->max_calls, NumberSetting("MILLRACE_MAX_CALLS"));
   MR_ASSIGN_OR_RETURN(parts->max_message_bytes, NumberSetting("MILLRACE_MAX_MESSAGE_BYTES"));
+  MR_ASSIGN_OR_RETURN(parts->max_control_bytes, NumberSetting("MILLRACE_MAX_CONTROL_BYTES"));
+  MR_ASSIGN_OR_RETURN(
+      parts->max_connection_bytes,
+      NumberSetting("MILLRACE_MAX_CONNECTION_BYTES", sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4 * 3));
   const bool has_authority = !TextSetting("MILLRACE_TLS_CA").empty(),
              has_secret = !TextSetting("MILLRACE_TLS_SECRET").empty();
   // Without credentials nothing else lets it listen there.

@@ -9,9 +9,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -154,6 +156,48 @@ TEST_F(HostilePeers, R03_AMessageOfTwoGiB) {
   EXPECT_TRUE(absl::IsResourceExhausted(got.status())) << got.status();
   const auto fits = CallAndWait(*channel, "Size", absl::Cord(megabyte));
   EXPECT_TRUE(fits.ok()) << fits.status();
+}
+
+// Many callers whose messages do not fit together: some are turned away, the memory stays within the limit, and who
+// comes later is heard.
+TEST_F(HostilePeers, R03_MoreThanTheConnectionsMayHold) {
+  transport_ = NewGrpcTransport(Env::Default()).value();
+  server_ = transport_->Listen({.address = "127.0.0.1:0", .max_connection_bytes = 64 << 20}, &handler_).value();
+  const std::string megabyte(1 << 20, 'x');
+  absl::Cord large;
+  for (int i = 0; i < 48; ++i) large.Append(absl::MakeCordFromExternal(megabyte, [] {}));
+  std::atomic<int> heard = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 6; ++i) {
+    callers.emplace_back([&] {
+      const auto caller = NewGrpcTransport(Env::Default()).value();
+      const auto channel = caller->Connect(server_->address()).value();
+      const auto got = CallAndWait(*channel, "Size", large, {.timeout = absl::Seconds(20)});
+      heard += got.ok();
+      EXPECT_TRUE(got.ok() || (absl::IsResourceExhausted(got.status()) &&
+                               absl::StrContains(got.status().message(), "MILLRACE_MAX_CONNECTION_BYTES")))
+          << got.status();
+    });
+  }
+  for (std::thread& t : callers) t.join();
+  EXPECT_LT(heard.load(), 6) << "together they are more than four times the limit";
+  const auto got = GreetPatiently(server_->address());
+  EXPECT_TRUE(got.ok()) << got.status();
+}
+
+TEST_F(HostilePeers, R03_ConnectionsWithoutCalls) {
+  transport_ = NewGrpcTransport(Env::Default()).value();
+  server_ = transport_->Listen({.address = "127.0.0.1:0", .most_idle = absl::Milliseconds(300)}, &handler_).value();
+  Stranger stranger(server_->address());
+  stranger.SetPatience(absl::Seconds(10));
+  ASSERT_TRUE(stranger.Send(kPreface + Frame(kSettings, 0, 0, "")));
+  EXPECT_FALSE(stranger.Read()) << "it is sent away";
+  auto channel = transport_->Connect(server_->address()).value();
+  for (int i = 0; i < 3; ++i) {  // one that is needed again comes back by itself
+    const auto got = CallAndWait(*channel, "Echo", absl::Cord("x"));
+    EXPECT_TRUE(got.ok()) << got.status();
+    absl::SleepFor(absl::Milliseconds(500));
+  }
 }
 
 // None of which ever asks for anything.

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "base/exceptions.h"
 #include "base/hash_map.h"
@@ -218,6 +219,10 @@ class ClientCall final : public Completion, public std::enable_shared_from_this<
       case absl::StatusCode::kPermissionDenied:
       case absl::StatusCode::kUnauthenticated: break;
       default: code = absl::StatusCode::kUnknown;
+    }
+    // What HTTP/2 calls ENHANCE_YOUR_CALM.
+    if (absl::EndsWith(status_.error_message(), "RST_STREAM with error code 11")) {
+      return Where(code, "the server's connections hold as much as they may (MILLRACE_MAX_CONNECTION_BYTES)");
     }
     return Where(code, status_.error_message());
   }

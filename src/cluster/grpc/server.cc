@@ -3,6 +3,7 @@
 
 #include <grpc/support/time.h>
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -135,14 +136,20 @@ class GrpcServer final : public RpcServer {
   GrpcServer(Env& env, RpcHandler* handler, int64_t max_message_bytes, const std::string& secret)
       : env_(env), handler_(handler), max_message_bytes_(max_message_bytes), secret_(secret) {}
 
-  Status Listen(const std::string& address, const HostPort& at, const RpcTransportOptions& options,
+  Status Listen(const RpcServerOptions& server_options, const HostPort& at, const RpcTransportOptions& options,
                 Credentials& credentials, const LogEar& ear) {
+    const std::string& address = server_options.address;
     grpc::ServerBuilder builder;
     SetSharedArguments(options, [&](const char* name, int value) { builder.AddChannelArgument(name, value); });
     // A peer that pings more often than ours do is sent away.
     builder.AddChannelArgument(
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, std::max(1, Millis(options.keepalive_interval) / 4));
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(server_options.most_idle));
+    if (server_options.max_connection_bytes > 0) {
+      grpc::ResourceQuota quota("millrace");
+      builder.SetResourceQuota(quota.Resize(static_cast<size_t>(server_options.max_connection_bytes)));
+    }
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
     builder.SetMaxReceiveMessageSize(
         max_message_bytes_ > std::numeric_limits<int>::max() ? -1 : static_cast<int>(max_message_bytes_));
@@ -332,7 +339,7 @@ StatusOr<std::unique_ptr<RpcServer>> NewServer(
   const std::string secret = options.credentials ? options.credentials->secret : "";
   const LogEar ear;  // what goes wrong is in the status
   auto server = std::make_unique<GrpcServer>(env, handler, server_options.max_message_bytes, secret);
-  MR_RETURN_IF_ERROR(server->Listen(server_options.address, at, options, credentials, ear));
+  MR_RETURN_IF_ERROR(server->Listen(server_options, at, options, credentials, ear));
   return server;
 }
 

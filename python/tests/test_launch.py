@@ -58,7 +58,7 @@ def test_two_parameter_servers_and_three_workers(tmp_path):
     done = _launch("-n", "3", "--ps", "2", _TRAIN, "--steps", "200", "--logdir", str(tmp_path / "line"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert {int(m) for m in re.findall(r"^\[worker/(\d)\] task \1 of worker", done.stdout, re.M)} == {0, 1, 2}
-    assert "all tasks are done" in done.stderr
+    assert "all tasks are done" in done.stderr and re.search(r"`millrace top 127\.0\.0\.1:\d+`", done.stderr)
     again = _launch("-n", "1", _TRAIN, "--steps", "205", "--logdir", str(tmp_path / "line"))  # from the checkpoint, on another cluster
     loss = re.search(r"loss (\S+) at step 20\d\b", again.stdout)
     assert again.returncode == 0 and loss and float(loss.group(1)) < 1e-6, again.stdout + again.stderr
@@ -209,7 +209,8 @@ def test_top_tells_what_tasks_do():
         assert facts["tasks"][0]["task"] == "/job:ps/task:0" and facts["tasks"][0]["failed_steps"] == 0
         cluster = "ps=%s;worker=localhost:1" % served.target[len("grpc://") :]
         done = _run("-m", "millrace", "top", "--cluster", cluster, "--job", "ps", "--once", "--interval", "0.3")
-        assert done.returncode == 1 and re.search(r"^/job:worker/task:0 +down", done.stdout, re.M), done.stdout + done.stderr
+        assert done.returncode == 1 and re.search(r"^/job:worker/task:0 +down +\S.*[^\d\s]$", done.stdout, re.M), done.stdout + done.stderr
+        assert " At " not in done.stdout and "thread.py" not in done.stdout
     assert _run("-m", "millrace", "top").returncode == 2
     assert _run("-m", "millrace", "top", "localhost:1", "--once").returncode == 2
 

@@ -159,10 +159,18 @@ def test_a_port_that_is_taken_is_one_line():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = "127.0.0.1:%d" % taken.getsockname()[1]
-        command = [sys.executable, "-m", "millrace", "serve", "--cluster", "ps=" + address, "--task", "0"]
-        done = subprocess.run(command, capture_output=True, text=True, env=_environ(), timeout=60)
-    assert done.returncode == 2 and done.stdout == ""
+        command = ["-m", "millrace", "serve", "--cluster", "ps=" + address, "--task", "0", "--wait-for-port"]
+        done = _run(*command, "0")
+        program = _run("-c", "import millrace as tf\ntf.train.Server({'ps': ['%s']})" % address)
+        waiting = subprocess.Popen([sys.executable, *command, "60"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environ())
+        assert "waits for its port" in waiting.stderr.readline()
+    assert done.returncode == 138 and done.stdout == ""  # a restart may help
     assert done.stderr == "millrace: Could not start gRPC server: cannot listen at %s: Address already in use\n" % address
+    assert program.returncode == 138 and "UnknownError: Could not start gRPC server" in program.stderr
+    assert "listens at" in waiting.stdout.readline()  # the port was given back
+    waiting.send_signal(signal.SIGTERM)
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == 143
 
 
 def test_without_grpc_no_address_of_other_hosts_is_taken(monkeypatch, capsys):

@@ -2,7 +2,7 @@
 """The program `millrace` (also `python -m millrace`): looks at, runs, converts and compares graphs, models, checkpoints and record files.
 
 Answers go to standard output, as text or with --json as one JSON value; what went wrong and how far long work has come go to standard error. Exit
-status: 0, 1 when `diff` finds a difference, 2 when the command line or its input is wrong.
+status: 0, 1 when `diff` finds a difference, 2 when the command line or its input is wrong, 138 when `serve` finds its port taken.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from millrace import settings
 from millrace.cli import certs, compare, convert, doctor, inspect, launch, run, serve, top, trace
 from millrace.framework import versions
+from millrace.launch import contract
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,7 +58,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         if _shows_tracebacks():
             raise
         print("millrace: %s" % _told(error), file=sys.stderr)
-        return 2
+        return contract.LOST_PEER if contract.is_taken_port(error) else 2
 
 
 def _shows_tracebacks() -> bool:

@@ -57,6 +57,7 @@ def _launch(given: Any) -> Answer:
     before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # in the tasks too, until they can take it
     try:
         cluster.start()
+        print("millrace launch: `millrace top %s` shows what the tasks' servers do" % cluster.cluster["worker"][0], file=sys.stderr, flush=True)
         signal.signal(signal.SIGUSR1, lambda *_: cluster.signal(signal.SIGUSR1))
         code, who = cluster.wait(lambda: bool(told))
     finally:

@@ -7,7 +7,8 @@ import json
 import os
 import signal
 import threading
-from typing import Any, Dict, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from millrace import settings
 from millrace.cli import machine
@@ -32,9 +33,9 @@ _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
     ("--max-steps", "MILLRACE_MAX_STEPS", "N", "steps of clients under way at once (1000)"),
     ("--max-calls", "MILLRACE_MAX_CALLS", "N", "calls of one task under way at once: pulls of tensors and parts of steps (20000)"),
     ("--max-message-bytes", "MILLRACE_MAX_MESSAGE_BYTES", "N", "of one request (4 GiB)"),
-)
     ("--max-control-bytes", "MILLRACE_MAX_CONTROL_BYTES", "N", "of one request without a graph or a tensor (16 MiB)"),
     ("--max-connection-bytes", "MILLRACE_MAX_CONNECTION_BYTES", "N", "that gRPC's connections may hold in memory together (three quarters of the machine's)"),
+)
 
 
 def identity_arguments(parser: Any) -> None:
@@ -75,9 +76,6 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="on the loopback interface, without certificates, take the calls of other users of this host too (or MILLRACE_ALLOW_OTHER_USERS=1)",
     )
-    parser.add_argument("--port-file", metavar="FILE", help="write the port that was got there")
-    parser.add_argument(
-        "--health", metavar="[HOST:]PORT", help="answer GET /healthz, /readyz and /metrics there (or MILLRACE_HEALTH); port 0: any, named in a line"
     parser.add_argument(
         "--op-library",
         metavar="FILE",
@@ -88,6 +86,9 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--wait-for-port", type=float, default=10.0, metavar="SECONDS", help="how long to wait where another process has the port (10); then it exits with 138"
     )
+    parser.add_argument("--port-file", metavar="FILE", help="write the port that was got there")
+    parser.add_argument(
+        "--health", metavar="[HOST:]PORT", help="answer GET /healthz, /readyz and /metrics there (or MILLRACE_HEALTH); port 0: any, named in a line"
     )
     parser.add_argument("--step-deadline", type=float, metavar="SECONDS", help="/readyz says 503 when a call waits for longer and no step has ended meanwhile")
     parser.add_argument("--log-format", choices=("text", "json"), help="of log lines, each of which has job, task and incarnation (or MILLRACE_LOG_FORMAT)")
@@ -133,6 +134,7 @@ def _serve(given: Any) -> Answer:
     told, said_by = (given.health, "--health") if given.health is not None else (settings.text("MILLRACE_HEALTH"), "MILLRACE_HEALTH")
     os.environ.pop("MILLRACE_HEALTH", None)  # that of programs, where this tells more
     health_at = health.host_and_port(told, said_by) if told else None
+    from millrace.framework.load_library import load_op_library
     from millrace.train.server import Server
 
     for library in given.op_library:
@@ -140,7 +142,6 @@ def _serve(given: Any) -> Answer:
     server = _server_once_its_port_is_free(lambda: Server(me.jobs(), job_name=me.job, task_index=me.task), given.wait_for_port, woken, log)
     if server is None:
         return Answer({"job": me.job, "task": me.task}, "", signals.exit_code)
-    from millrace.framework.load_library import load_op_library
 
     def status() -> Dict[str, Any]:
         return dict(server.status())
@@ -165,6 +166,23 @@ def _serve(given: Any) -> Answer:
     log.tell("has left", signal=signal_name, steps=last["steps"], parts=last["parts"])
     facts = {"job": me.job, "task": me.task, "target": server.target, "signal": signal_name}
     return Answer(facts, "%s was ended by %s" % (name, signal_name), signals.exit_code)
+
+
+def _server_once_its_port_is_free(make: Callable[[], Any], patience: float, woken: threading.Event, log: events.Events) -> Any:
+    """The server; None when a signal comes first. The task that ran before may be about to leave its port: it is waited for."""
+    end = time.monotonic() + patience
+    is_told = False
+    while True:
+        try:
+            return make()
+        except Exception as error:
+            if not contract.is_taken_port(error) or time.monotonic() >= end:
+                raise
+            if not is_told:
+                log.tell("waits for its port", seconds=patience, why=str(getattr(error, "message", error)))
+            is_told = True
+        if woken.wait(timeout=0.25):
+            return None
 
 
 def _write_whole(path: str, text: str) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import re
 import sys
 import time
 from typing import Any, Dict, List, Optional, Tuple
@@ -56,14 +57,20 @@ def _look(tasks: List[Tuple[str, str]], pool: Any) -> List[Any]:
         try:
             return (time.monotonic(), status_of("grpc://" + task[1], _PATIENCE_MS))
         except Exception as error:
-            return getattr(error, "message", None) or str(error)
+            return _why(getattr(error, "message", None) or str(error))
 
     return list(pool.map(one, tasks))
 
 
+def _why(told: str) -> str:
+    """The reason alone: not where this program asked, nor all that gRPC tried."""
+    line = re.sub(r"\. At \S*:\d+\Z", "", told.splitlines()[0]) if told else ""
+    return line.rpartition("Failed to connect to remote host: ")[2]
+
+
 def _row(name: str, before: Any, now: Any) -> Dict[str, Any]:
     if isinstance(now, str):
-        return {"task": name, "down": now.splitlines()[0][:100] if now else "no answer"}
+        return {"task": name, "down": now or "no answer"}
     at, status = now
     then, last = before if not isinstance(before, str) and before[1]["incarnation"] == status["incarnation"] else (None, None)
     seconds = at - then if then is not None else status["up_seconds"]

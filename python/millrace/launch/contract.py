@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How processes of a cluster end: exit codes that schedulers understand, and signals.
 
-0 done; 1 the program's error; 2 bad configuration; 130 and 143 interrupted (SIGINT, SIGTERM) after a clean drain; 138 lost a peer: start me again.
+0 done; 1 the program's error; 2 bad configuration; 130 and 143 interrupted (SIGINT, SIGTERM) after a clean drain; 138 lost a peer, or the port is taken: start me again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, Optional
 from millrace import settings
 
 DONE, USER_ERROR, BAD_CONFIGURATION, LOST_PEER = 0, 1, 2, 138
+_PORT_IS_TAKEN = re.compile(r"\bcannot (listen at|take) \S+: Address already in use")
 _PEER_DID_NOT_COME = re.compile(r"\bwaited \S+: ")  # of sessions: for a server, or for a task of its cluster
 
 
@@ -33,7 +34,12 @@ def exit_code_of(error: BaseException) -> int:
         return error.code if isinstance(error.code, int) else DONE if error.code is None else USER_ERROR
     if isinstance(error, KeyboardInterrupt):
         return 128 + signal.SIGINT
-    return LOST_PEER if _is_of_a_peer(error, errors) else USER_ERROR
+    return LOST_PEER if _is_of_a_peer(error, errors) or is_taken_port(error) else USER_ERROR
+
+
+def is_taken_port(error: BaseException) -> bool:
+    """Whether a server did not start since another process, perhaps the one before it, has its port still."""
+    return bool(_PORT_IS_TAKEN.search(str(getattr(error, "message", ""))))
 
 
 def _is_of_a_peer(error: BaseException, errors: Any) -> bool:
@@ -46,7 +52,7 @@ _hook_before: List[Any] = []
 
 
 def tell_lost_peers() -> None:
-    """From now on a program that ends because a task of its cluster is gone has exit code 138, not 1."""
+    """From now on a program that ends because a task of its cluster is gone, or its own port is taken, has exit code 138, not 1."""
     if _hook_before:
         return
     _hook_before.append(sys.excepthook)

@@ -66,6 +66,7 @@ class Server:
         start: bool = True,
     ) -> None:
         self._def = _server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        contract.tell_lost_peers()
         self._server = _core.Server(self._def.SerializeToString())
         if start:
             self.start()
@@ -75,7 +76,6 @@ class Server:
         tell = events.Events(job=self._def.job_name, task=self._def.task_index).tell
         contract.answer_requests(_describe_all_steps, tell)  # before anyone can know the server
         self._server.start()
-        contract.tell_lost_peers()
         if self._server not in _started:
             _started.append(self._server)
         health.watch(self._server, self.status, tell)

@@ -46,7 +46,7 @@ class _Wrapper(_AroundCell, AbstractRNNCell):
         """(output, next state) of the cell."""
         return self.cell(inputs, state) if isinstance(self.cell, RNNCell) else self.cell.call(inputs, state, **kwargs)
 
-    def call(self, inputs: Any, state: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Any, state: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """(output, next state)."""
         return self._computed(inputs, state, **kwargs)
 
@@ -79,7 +79,7 @@ class DropoutWrapper(_Dropping, _Wrapper):
 
     wrapped_cell = property(lambda self: self.cell, doc="The cell.")
 
-    def call(self, inputs: Any, state: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Any, state: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """(output, next state)."""
         return self._dropped(inputs, lambda x: self._computed(x, state, **kwargs))
 
@@ -94,7 +94,7 @@ class ResidualWrapper(_Wrapper):
         self._is_given = residual_fn is not None
         self._residual_fn: Callable[..., Any] = residual_fn or (lambda i, o: nest.map_structure(lambda a, b: a + b, i, o))
 
-    def call(self, inputs: Any, state: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Any, state: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """(output, next state)."""
         output, new = self._computed(inputs, state, **kwargs)
         return self._residual_fn(inputs, output), new
@@ -116,7 +116,7 @@ class DeviceWrapper(_Wrapper):
         with device_scope(self._device):
             return super().zero_state(batch_size, dtype)
 
-    def call(self, inputs: Any, state: Any, **kwargs: Any) -> Any:
+    def call(self, inputs: Any, state: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """(output, next state)."""
         with device_scope(self._device):
             return self._computed(inputs, state, **kwargs)

@@ -236,6 +236,10 @@ def test_lines_that_are_comments(tmp_path):
             v, c = sess.run([values, label])
         assert v["a"].tolist() == [1, 2] and v["b"].tolist() == [0.5, -1.0 if given else 0.0] and c.tolist() == [b"x", b"y"]
         assert v["b"].dtype == np.float32
+    with tf.Graph().as_default():
+        elsewhere = [tf.constant([7]), tf.constant([], tf.float32), tf.constant([""])]
+    moved = contrib_data.make_csv_dataset(path, 2, ["a", "b", "c"], elsewhere, num_epochs=1, shuffle=False, comment="#")
+    assert moved.output_types == {"a": tf.int32, "b": tf.float32, "c": tf.string}
     double = contrib_data.make_csv_dataset(path, 1, comment="#", default_float_type=tf.float64, select_columns=["b"])
     assert double.output_types == {"b": tf.float64}
 

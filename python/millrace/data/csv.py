@@ -20,6 +20,8 @@ from millrace.data.grouping import ignore_errors as without_errors, shuffle_and_
 from millrace.framework import dtypes
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Tensor, get_default_graph
+from millrace.framework.static_values import constant_value
 from millrace.framework.type_spec import TensorSpec
 from millrace.ops import gen_ops, parsing_ops
 
@@ -158,6 +160,12 @@ def make_csv_dataset(
     return csv_batches(**given, comment=None, float_type=None)
 
 
+def _of_this_graph(default: Any) -> Any:
+    """A default, made anew where it is a constant of another graph."""
+    known = constant_value(default) if isinstance(default, Tensor) and default.graph is not get_default_graph() else None
+    return default if known is None else constant(known, default.dtype)
+
+
 def csv_batches(
     file_pattern: Any,
     batch_size: int,
@@ -207,7 +215,7 @@ def csv_batches(
         seen = itertools.islice(_rows(files, field_delim, use_quote_delim, header, compression_type, comment), num_rows_for_inference)
         defaults = _guessed_defaults(seen, columns, na_value, float_type)
     else:
-        defaults = list(column_defaults)
+        defaults = [_of_this_graph(default) for default in column_defaults]
     if len(defaults) != len(names):
         raise at_user_line(ValueError("There are %d column_defaults for %d columns." % (len(defaults), len(names))))
     if label_name is not None and label_name not in names:

@@ -154,6 +154,20 @@ def test_save_and_restore(tmp_path):
         np.testing.assert_array_equal(session.run("v:0"), [1, 2])
 
 
+def test_a_folder_is_a_prefix_of_checkpoints(tmp_path):
+    v = tf.Variable(3.0)
+    folder = str(tmp_path) + "/"
+    with tf.Session() as session:
+        session.run(v.initializer)
+        saver = tf.train.Saver()
+        assert saver.save(session, folder) == folder == tf.train.latest_checkpoint(folder)
+        assert sorted(os.listdir(folder)) == [".data-00000-of-00001", ".index", ".meta", "checkpoint"]
+        session.run(v.assign(5.0))
+        saver.restore(session, folder)
+        assert session.run(v) == 3
+        assert saver.save(session, folder, global_step=7) == folder + "-7" == tf.train.latest_checkpoint(folder)
+
+
 def test_one_checkpoint_every_few_hours_stays(tmp_path):
     tf.Variable(1.0, name="v")
     saver = tf.train.Saver(max_to_keep=2, keep_checkpoint_every_n_hours=1)

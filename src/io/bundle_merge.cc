@@ -69,7 +69,7 @@ Status AddBundle(Env& env, const std::string& prefix, Merged* merged) {
 
 Status MergeBundles(Env& env, const std::vector<std::string>& prefixes, const std::string& destination,
                     bool delete_old_folders) {
-  if (Basename(destination).empty()) return InvalidArgument("\"", destination, "\" is no prefix of a checkpoint");
+  if (destination.empty()) return InvalidArgument("\"", destination, "\" is no prefix of a checkpoint");
   std::set<std::string> seen;
   Merged merged;
   for (const std::string& prefix : prefixes) {

@@ -15,7 +15,7 @@ BundleWriter::BundleWriter(Env& env, std::string prefix, std::string data_path, 
     : env_(env), prefix_(std::move(prefix)), data_path_(std::move(data_path)), data_(std::move(data)) {}
 
 StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Open(Env& env, const std::string& prefix) {
-  if (Basename(prefix).empty()) return InvalidArgument("\"", prefix, "\" is no prefix of a checkpoint");
+  if (prefix.empty()) return InvalidArgument("\"", prefix, "\" is no prefix of a checkpoint");
   if (const std::string folder = bundle_format::FolderOf(prefix); folder != ".") {
     MR_RETURN_IF_ERROR(env.CreateDirs(folder));
   }

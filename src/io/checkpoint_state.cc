@@ -19,7 +19,8 @@ std::string Absolute(const std::string& folder, const std::string& path) {
 }
 
 std::string Relative(const std::string& folder, const std::string& path) {
-  return Dirname(path) == folder ? std::string(Basename(path)) : path;
+  // "folder/" is a prefix too: of files whose names begin with a dot.
+  return Dirname(path) == folder && !Basename(path).empty() ? std::string(Basename(path)) : path;
 }
 
 }  // namespace

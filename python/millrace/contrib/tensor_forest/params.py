@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 _DEFAULTS = {
     "num_trees": 100,
@@ -50,14 +50,22 @@ class ForestHParams:
 
     def fill(self) -> "ForestHParams":
         """Sets those that others imply where nobody has. Returns itself."""
-        features = self.num_features
-        self.bagged_num_features = int(self.feature_bagging_fraction * features)
-        self.bagged_features = None
-        if self.feature_bagging_fraction < 1.0:
-            self.bagged_features = [random.sample(range(features), self.bagged_num_features) for _ in range(self.num_trees)]
-        self.regression = self.__dict__.get("regression", False)
-        self.num_outputs = self.num_classes if self.regression else 1
-        self.num_output_columns = self.num_classes + 1  # one for the count
-        self.num_splits_to_consider = self.__dict__["num_splits_to_consider"] or min(max(10, math.isqrt(features)), 1000)
-        self.base_random_seed = self.__dict__.get("base_random_seed", 0)
+        given, features, classes = self.__dict__, self.num_features, self.num_classes
+        kept = int(given["feature_bagging_fraction"] * features)
+        implied = {
+            "regression": False,
+            "base_random_seed": 0,
+            "num_splits_to_consider": min(max(10, math.isqrt(features)), 1000),
+            "num_output_columns": classes + 1,  # one for the count
+            "num_outputs": classes if given.get("regression") else 1,
+            "bagged_num_features": kept,
+            "bagged_features": _choices(features, kept, given["num_trees"]) if given["feature_bagging_fraction"] < 1 else None,
+        }
+        kept_as_given = ("regression", "base_random_seed", "num_splits_to_consider")
+        given.update((name, given.get(name) or value) if name in kept_as_given else (name, value) for name, value in implied.items())
         return self
+
+
+def _choices(features: int, kept: int, trees: int) -> List[List[int]]:
+    """For each tree the features that it sees."""
+    return [random.sample(range(features), kept) for _ in range(trees)]

@@ -294,7 +294,7 @@ def test_specs_are_compatible():
 
 def test_contrib_has_what_moved_to_tf_data(session):
     contrib = tf.contrib.data
-    assert contrib.make_csv_dataset is experimental.make_csv_dataset and contrib.unbatch is experimental.unbatch
+    assert contrib.make_saveable_from_iterator is experimental.make_saveable_from_iterator and contrib.unbatch is experimental.unbatch
     iterator = Dataset.range(5).make_initializable_iterator()
     saver = tf.train.Saver([contrib.make_saveable_from_iterator(iterator)])
     assert saver.saver_def is not None

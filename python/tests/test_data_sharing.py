@@ -304,5 +304,5 @@ def test_graphs_of_data_sets_with_ops_that_nobody_knows(session):
     graph = definitions.GraphDef.FromString(made)
     next(node for node in graph.node if node.op == "Const").op = "Unknown"
     dataset = gen_ops.dataset_from_graph(graph.SerializeToString())
-    with pytest.raises(tf.errors.OpError, match="not known here"):
+    with pytest.raises(tf.errors.OpError, match="is not known in the process that is to run it"):
         session.run(gen_ops.dataset_to_graph(dataset))

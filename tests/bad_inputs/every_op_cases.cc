@@ -29,7 +29,7 @@ struct Reason {
 constexpr Reason kReasons[] = {
     {"the runtime's own: no graph of a client may have it",
      "_Arg _Retval _Send _Recv _HostSend _HostRecv _Loop _HostCast _ListToArray _ArrayToList _CopyToHost "
-     "_CopyFromHost"},
+     "_CopyFromHost _DeviceIndex"},
     {"what is inside of a loop cannot be fetched: graph_cases.cc, the loops of fuzz/graph_shaper.cc", "Enter RefEnter"},
     {"made by the compiler of ops that are here: python/tests/test_fusion.py",
      "_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul"},

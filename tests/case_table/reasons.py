@@ -108,6 +108,7 @@ REASONS: dict[str, str] = {
     "_HostSend": _TRANSFERS,
     "_HostRecv": _TRANSFERS,
     "_Loop": _LOOPS,
+    "_DeviceIndex": "made of remote calls only: python/tests/test_functional_calls.py",
     **dict.fromkeys("_HostCast _ListToArray _ArrayToList _CopyToHost _CopyFromHost".split(), "made by runtimes only; graphs of clients do not have it"),
     **dict.fromkeys("_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul".split(), "made by the compiler: python/tests/test_fusion.py"),
     **dict.fromkeys("PyFunc PyFuncStateless EagerPyFunc".split(), _CLIENTS),

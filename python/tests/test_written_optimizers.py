@@ -310,7 +310,8 @@ def test_steps_of_another_worker_make_gradients_stale():
         late = threading.Thread(target=lambda: got.append(session.run(dropped)))
         late.start()
         session.run(begun.dequeue())
-        session.run([step.assign_add(1), may_go_on.enqueue(True)])
+        session.run(step.assign_add(1))
+        session.run(may_go_on.enqueue(True))
         late.join()
         assert got == [1] and session.run(v) == 1.0
 

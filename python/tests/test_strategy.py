@@ -330,3 +330,58 @@ def test_the_default_strategy_has_a_class_of_its_own():
     default, chosen = tf.distribute.get_strategy(), tf.distribute.OneDeviceStrategy("/cpu:0")
     assert type(default).__name__ == "_DefaultDistributionStrategy" and isinstance(default, tf.distribute.Strategy)
     assert not isinstance(chosen, type(default)) and not any(tf.keras.backend.is_tpu_strategy(s) for s in (None, default, chosen))
+
+
+def test_strategies_as_programs_for_1_8_call_them():
+    strategy = tf.contrib.distribute.OneDeviceStrategy("/device:CPU:0")
+    seen = []
+
+    def in_tower(x, index, y=0.0):
+        replica = tf.contrib.distribute.get_tower_context()
+        seen.append((replica.tower_id, replica.num_towers, replica.is_single_tower, replica.distribution_strategy is strategy, index))
+        return x + y
+
+    with tf.Graph().as_default(), strategy.scope(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=3.0)
+        result = strategy.call_for_each_tower(in_tower, strategy.broadcast(tf.constant(1.0)), strategy.worker_device_index, y=2.0, run_concurrently=False)
+        updated = strategy.update(v, lambda v, g, by: v.assign_sub(by * g), strategy.reduce("sum", result, destinations=v), by=0.5)
+        products = strategy.map([tf.constant(float(i)) for i in range(10)], lambda x, y: x * y, 2.0)
+        read = strategy.distribute_dataset(tf.data.Dataset.range(3)).get_next()
+        session.run(v.initializer)
+        assert session.run([strategy.unwrap(updated), strategy.fetch(v)])[0] == (1.5,)
+        assert session.run([strategy.reduce("sum", products), strategy.reduce("mean", products)]) == [90.0, 9.0]
+        assert [session.run(read) for _ in range(3)] == [0, 1, 2]
+        assert session.run(strategy.batch_reduce("mean", [(result, v), (result, v)])) == [3.0, 3.0]
+    assert seen == [(0, 1, True, True, 0)] and strategy.num_towers == 1 and len(strategy.worker_devices) == len(strategy.parameter_devices) == 1
+
+
+def test_steps_of_1_8_run_by_monitors():
+    examples, combined = names.find("contrib.distribute.python.single_loss_example"), names.find("contrib.distribute.python.combinations")
+    strategy = combined.one_device_strategy.strategy
+    for optimizer in (combined.gradient_descent_optimizer_v1_fn, combined.adam_optimizer_v2_fn):
+        with tf.Graph().as_default(), strategy.scope(), tf.Session() as session:
+            step, layer = examples.single_loss_example(optimizer, strategy)
+            with pytest.raises(ValueError, match="Should provide"):
+                tf.contrib.distribute.Monitor(step)
+            monitor, errors = tf.contrib.distribute.Monitor(step, session), []
+            for steps in (1, 9):
+                monitor.run_steps(steps)
+                errors.append(abs(1 - session.run(layer.kernel)[0, 0]))
+            assert errors[0] > errors[1]
+            model, data, layer = examples.minimize_loss_example(optimizer, create_optimizer_inside_model_fn=True)
+            trained = strategy.group(strategy.call_for_each_tower(model, strategy.distribute_dataset(data).get_next()))
+            session.run(tf.global_variables_initializer())
+            before = session.run(layer.kernel)[0, 0]
+            session.run(trained)
+            assert abs(1 - session.run(layer.kernel)[0, 0]) < abs(1 - before)
+
+
+def test_gradients_by_the_variables_that_a_function_reads():
+    backprop = names.find("python.eager.backprop")
+    with tf.Graph().as_default(), tf.Session() as session:
+        w, b = tf.get_variable("w", initializer=2.0), tf.get_variable("b", initializer=1.0, trainable=False)
+        ((gradient, by),) = backprop.implicit_grad(lambda x: (w * x + b) ** 2)(tf.constant(3.0))
+        session.run(tf.global_variables_initializer())
+        assert by is w and session.run(gradient) == 42.0  # 2 (2 * 3 + 1) 3
+        with pytest.raises(ValueError, match="No trainable variables were accessed"):
+            backprop.implicit_grad(lambda x: x * x)(tf.constant(3.0))

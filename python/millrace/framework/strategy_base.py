@@ -14,6 +14,7 @@ from millrace.framework.cross_device_ops import InputContext, InputReplicationMo
 from millrace.framework.device_names import current
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import _graphs_around, control_dependencies, device, get_default_graph
+from millrace.framework.strategy_of_towers import Mapped, OfTowers
 from millrace.framework.replication import VariableAggregation, VariableSynchronization
 from millrace.ops import control_flow_ops, math_ops
 from millrace.ops.variable_scope import get_variable_scope, variable_scope
@@ -466,7 +467,7 @@ class StrategyExtended:
         return config_proto
 
 
-class Strategy:
+class Strategy(OfTowers):
     """How a program is spread over devices: what derives from it is given an object that says how."""
 
     def __init__(self, extended: StrategyExtended) -> None:
@@ -491,9 +492,13 @@ class Strategy:
         with self.scope():
             return self.experimental_run_v2(fn, () if input_iterator is None else (input_iterator.get_next(),))
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Optional[int] = None) -> Any:
-        """The sum or mean of the values of replicas, and along an axis where that is given."""
+    def reduce(self, reduce_op: Any, value: Any, axis: Optional[int] = None, destinations: Any = None) -> Any:
+        """The sum or mean of the values of replicas, and along an axis where that is given; of what `map` made, that of all values."""
         kind = self.extended._reduction(reduce_op)
+        if isinstance(value, Mapped):
+            value = math_ops.add_n(value) / len(value) if kind is ReduceOp.MEAN else math_ops.add_n(value)
+        if destinations is not None:
+            return self.extended._reduce_to(kind, value, destinations)
         if axis is not None:
             along = math_ops.reduce_mean if kind is ReduceOp.MEAN else math_ops.reduce_sum
             value = self.experimental_run_v2(lambda v: along(v, axis), (value,))
@@ -565,6 +570,19 @@ class ReplicaContext:
 
     strategy = property(lambda self: self._strategy, doc="The strategy.")
     num_replicas_in_sync = property(lambda self: self._strategy.num_replicas_in_sync, doc="How many replicas train in step.")
+    distribution_strategy, num_towers = strategy, num_replicas_in_sync
+    is_single_tower = property(lambda self: self.num_towers == 1, doc="Whether there is one replica.")
+
+    @property
+    def tower_id(self) -> int:
+        """Which of the replicas this is, from 0, as a number: there is one."""
+        require_replica_context(self)
+        return 0
+
+    @property
+    def device(self) -> str:
+        """The device of the replica."""
+        return self.devices[0]
 
     @property
     def replica_id_in_sync_group(self) -> Any:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 from millrace.framework import nest
 from millrace.framework.convert import convert_to_tensor
@@ -178,3 +178,17 @@ class GradientTape:
         self._used = True
         made = parallel_for.batch_jacobian(target, source, experimental_use_pfor, parallel_iterations)
         return _zeros(target, source, 1) if made is None and unconnected_gradients == UnconnectedGradients.ZERO else made
+
+
+def implicit_grad(f: Callable[..., Any]) -> Callable[..., List[Tuple[Any, Any]]]:
+    """A function of what f takes: pairs of the gradient of what f gives by a trainable variable that f reads, and that variable. ValueError if it reads none."""
+
+    def differentiated(*args: Any, **kwargs: Any) -> List[Tuple[Any, Any]]:
+        with GradientTape() as tape:
+            target = f(*args, **kwargs)
+        read = tape.watched_variables()
+        if not read:
+            raise at_user_line(ValueError("No trainable variables were accessed while the function was being computed."))
+        return list(zip(tape.gradient(target, list(read)), read))
+
+    return differentiated

@@ -36,7 +36,10 @@ class StandardInputStep(Step):
 
     def __init__(self, dataset_fn: Callable[[], Any], distribution: Any) -> None:
         super().__init__(distribution)
-        self._iterator = distribution.make_input_fn_iterator(lambda _: dataset_fn())
+        self._iterator = self._read(dataset_fn)
+
+    def _read(self, dataset_fn: Callable[[], Any]) -> Any:
+        return self._distribution.make_input_fn_iterator(lambda _: dataset_fn())
 
     def initialize(self) -> List[Any]:
         """The operations that begin the data set."""
@@ -61,19 +64,23 @@ class StandardSingleLossStep(StandardInputStep):
             return self.distribution.extended.experimental_run_steps_on_iterator(step, self._iterator, self._iterations_per_step).run_op
 
 
-def _ones() -> Any:
+def ones() -> Any:
+    """A data set of [[1.0]] over and over."""
     return Dataset.from_tensors([[1.0]]).repeat()
 
 
-def _away_from_one(layer: Any, x: Any) -> Any:
+def away_from_one(layer: Any, x: Any) -> Any:
+    """The square of what a layer lacks to 1."""
     y = array_ops.reshape(layer(x), []) - constant(1.0)
     return y * y
 
 
-def single_loss_example(optimizer_fn: Callable[[], Any], distribution: Any, use_bias: bool = False, iterations_per_step: int = 1) -> Tuple[Any, Any]:
-    """(a step, the layer that it trains)."""
+def single_loss_example(
+    optimizer_fn: Callable[[], Any], distribution: Any, use_bias: bool = False, iterations_per_step: int = 1, step: Any = None
+) -> Tuple[Any, Any]:
+    """(a step, of the class `step` if there is one; the layer that it trains)."""
     layer = Dense(1, use_bias=use_bias)
-    return StandardSingleLossStep(_ones, lambda _, x: _away_from_one(layer, x), optimizer_fn(), distribution, iterations_per_step), layer
+    return (step or StandardSingleLossStep)(ones, lambda _, x: away_from_one(layer, x), optimizer_fn(), distribution, iterations_per_step), layer
 
 
 def minimize_loss_example(optimizer: Any, use_bias: bool = False, use_callable_loss: bool = True) -> Tuple[Any, Any, Any]:
@@ -82,13 +89,13 @@ def minimize_loss_example(optimizer: Any, use_bias: bool = False, use_callable_l
 
     def model_fn(x: Any) -> Any:
         def loss() -> Any:
-            return _away_from_one(layer, x)
+            return away_from_one(layer, x)
 
         if not isinstance(optimizer, Optimizer):  # of Keras, which are told the variables
             return optimizer.minimize(loss, lambda: layer.trainable_variables)
         return optimizer.minimize(loss if use_callable_loss else loss())
 
-    return model_fn, _ones, layer
+    return model_fn, ones, layer
 
 
 def batchnorm_example(

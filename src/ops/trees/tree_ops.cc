@@ -153,6 +153,7 @@ void RegisterTreeOps(OpRegistry& r) {
   DeclarePredictionOps(r);
   RegisterTreeStatsOps(r);
   RegisterTreeQuantileOps(r);
+  RegisterForestOps(r);
 }
 
 }  // namespace millrace

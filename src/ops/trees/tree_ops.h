@@ -8,5 +8,6 @@ namespace millrace {
 
 void RegisterTreeStatsOps(OpRegistry& registry);
 void RegisterTreeQuantileOps(OpRegistry& registry);
+void RegisterForestOps(OpRegistry& registry);
 
 }  // namespace millrace

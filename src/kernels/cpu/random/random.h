@@ -17,6 +17,8 @@ class RandomKernel : public Kernel, public RandomStream {
   void set_position(const Position& p) override;
 
  protected:
+  // Begins the stream: by the seeds, or anywhere when both are 0.
+  void Start(const KernelInit& init, int64_t seed, int64_t seed2);
   // The start of a piece of the stream that nobody else gets, long enough for `outputs` numbers.
   Philox Reserve(int64_t outputs);
   // The same, long enough for this many blocks of the generator.

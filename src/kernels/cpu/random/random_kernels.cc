@@ -12,11 +12,15 @@ namespace millrace {
 Status RandomKernel::Init(const KernelInit& init) {
   MR_ASSIGN_OR_RETURN(const int64_t seed, init.Attr<int64_t>("seed"));
   MR_ASSIGN_OR_RETURN(const int64_t seed2, init.Attr<int64_t>("seed2"));
+  Start(init, seed, seed2);
+  return absl::OkStatus();
+}
+
+void RandomKernel::Start(const KernelInit& init, int64_t seed, int64_t seed2) {
   absl::MutexLock lock(&mu_);
   Env& env = EnvOf(init.device);
   generator_ = seed == 0 && seed2 == 0 ? Philox(env.Random64(), env.Random64())
                                        : Philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(seed2));
-  return absl::OkStatus();
 }
 
 RandomStream::Position RandomKernel::position() const {

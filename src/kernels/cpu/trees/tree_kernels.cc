@@ -54,6 +54,7 @@ void RegisterTreeKernels(KernelRegistry& registry) {
   RegisterTreeStatsKernels(registry);
   RegisterTreeSplitKernels(registry);
   RegisterTreeQuantileKernels(registry);
+  RegisterForestKernels(registry);
 }
 
 }  // namespace millrace

@@ -69,5 +69,6 @@ void RegisterTreePredictionKernels(KernelRegistry& registry);
 void RegisterTreeStatsKernels(KernelRegistry& registry);
 void RegisterTreeSplitKernels(KernelRegistry& registry);
 void RegisterTreeQuantileKernels(KernelRegistry& registry);
+void RegisterForestKernels(KernelRegistry& registry);
 
 }  // namespace millrace

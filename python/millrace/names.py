@@ -710,6 +710,7 @@ save load save_context function_serialization = @
 
 [python]
 tpu.tpu_function tpu.tpu_optimizer tpu.bfloat16 tpu.ops.tpu_ops = contrib.tpu
+tpu.tpu_strategy_util = @
 pywrap_tensorflow = compat.pywrap
 graph_util = graph_util
 saved_model = saved_model
@@ -825,7 +826,8 @@ distribution_strategy_context distribute_lib mirrored_strategy one_device_strate
 cross_device_ops cross_device_utils reduce_util = framework.cross_device_ops
 collective_all_reduce_strategy.CollectiveAllReduceStrategy = framework.strategy:MultiWorkerMirroredStrategy
 collective_all_reduce_strategy tpu_strategy = @
-input_lib values = framework.replica_inputs
+input_lib = framework.replica_inputs
+values = framework.replicated_values train.replicated_variables
 input_ops = data.named
 multi_worker_test_base estimator_training summary_op_util = @
 step_fn single_loss_example = testing.loss_steps

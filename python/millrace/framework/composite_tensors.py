@@ -27,6 +27,12 @@ class CompositeTensor:
     def _of_components(self, parts: Any) -> Any:
         return self._type_spec._from_components(parts)
 
+    def _to_components(self) -> Any:
+        return self._components()
+
+    def _component_metadata(self) -> Any:
+        return self._type_spec
+
 
 class IndexedSlices(CompositeTensor):
     """Rows `values[i]` at `indices[i]` of a tensor: what the gradient of a look-up is."""

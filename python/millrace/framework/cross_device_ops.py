@@ -152,4 +152,5 @@ def contains_indexed_slices(value: Any) -> bool:
     """Whether it, or one of a list of it, or of the values that replicas have, are IndexedSlices."""
     if isinstance(value, IndexedSlices):
         return True
-    return isinstance(value, (list, tuple)) and any(contains_indexed_slices(v) for v in value)
+    parts = value.values if hasattr(value, "device_map") else value
+    return isinstance(parts, (list, tuple)) and any(contains_indexed_slices(v) for v in parts)

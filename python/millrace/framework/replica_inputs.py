@@ -1,51 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""tensorflow.python.distribute.input_lib and values, as strategies that a program derives use them: which devices replicas and their inputs have."""
+"""tensorflow.python.distribute.input_lib, as strategies that a program derives use it: which devices the inputs of replicas have."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import device
 from millrace.framework.strategy_base import MultiStepContext as MultiStepContext, iterator_of
-
-
-class ReplicaDeviceMap:
-    """One device for each replica. ValueError for none, or one that is there twice."""
-
-    def __init__(self, devices: Sequence[str]) -> None:
-        self._devices = tuple(devices)
-        if not self._devices or len(set(self._devices)) != len(self._devices):
-            raise at_user_line(ValueError("Devices must be unique and at least one, got: %s" % (self._devices,)))
-
-    all_devices = property(lambda self: self._devices, doc="The devices.")
-    devices_by_replica = property(lambda self: tuple((d,) for d in self._devices), doc="For each replica its devices.")
-    num_logical_devices = property(lambda self: 1, doc="How many devices a replica has.")
-    num_replicas_in_graph = property(lambda self: len(self._devices), doc="How many replicas there are.")
-
-    def logical_device_from_values(self, values: Any) -> int:
-        """Which of a replica's devices values are on: it has one."""
-        del values  # wherever they are
-        return 0
-
-    def logical_to_actual_devices(self, logical_device_id: int) -> Tuple[str, ...]:
-        """The devices of all replicas."""
-        if logical_device_id:
-            raise at_user_line(ValueError("a replica has the device 0 alone, got %d" % logical_device_id))
-        return self._devices
-
-    def replica_for_device(self, device: str) -> int:
-        """Which replica is on a device."""
-        return self._devices.index(device)
-
-    def select_for_device(self, values: Any, device: str) -> Any:
-        """The value on a device."""
-        return values[self.replica_for_device(device)]
-
-    def is_device_in_replica(self, device: str, replica_id: int) -> bool:
-        """Whether it is that replica's."""
-        return device == self._devices[replica_id]
 
 
 class InputWorkers:

@@ -131,4 +131,4 @@ def is_tensor(x: Any) -> bool:
     from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
     from millrace.ops.variables import Variable
 
-    return isinstance(x, (Tensor, SparseTensor, IndexedSlices, Variable)) or hasattr(x, "is_tensor_like")
+    return isinstance(x, (Tensor, SparseTensor, IndexedSlices, Variable)) or bool(getattr(x, "is_tensor_like", False))

@@ -120,7 +120,7 @@ class PythonStringStateSaveable(SaveableObject):
 
 def parts_saved_by(value: Any) -> Dict[str, Callable[[str], SaveableObject]]:
     """By names of attributes, what makes a SaveableObject of a name: of tables, and of objects that say so by _gather_saveables_for_checkpoint."""
-    if isinstance(value, (Variable, type)):
+    if isinstance(value, type) or isinstance(value, Variable) and not hasattr(type(value), "_gather_saveables_for_checkpoint"):
         return {}
     if _is_table(value):
         return {"table": lambda name: TableSaveable(value, name)}
@@ -161,7 +161,7 @@ def _taken_apart(values: Any) -> List[Any]:
     found = []
     for value in values:
         parts = {} if _is_table(value) else parts_saved_by(value)
-        found += [make(getattr(value, "name", attribute)) for attribute, make in parts.items()] or [value]
+        found += [make(value.op.name if isinstance(value, Variable) else getattr(value, "name", attribute)) for attribute, make in parts.items()] or [value]
     return found
 
 

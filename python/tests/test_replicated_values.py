@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values and variables with a copy for each replica, as strategies of programs make them."""
+
+import pytest
+
+import millrace as tf
+from millrace import names
+from millrace.framework import nest
+
+values = names.find("python.distribute.values")
+TWO = ("/replica:0/task:0/device:CPU:0", "/replica:0/task:0/device:CPU:1")
+
+
+def test_maps_name_devices_and_their_replicas():
+    replicas = values.ReplicaDeviceMap(["/cpu:0", "/device:CPU:1"])
+    assert replicas.all_devices == TWO and list(replicas.devices_by_replica) == [(d,) for d in TWO] and replicas.replica_for_device(TWO[1]) == 1
+    assert replicas.is_device_in_replica(TWO[1], 1) and replicas == values.ReplicaDeviceMap(TWO) and replicas != values.WorkerDeviceMap(TWO, 1)
+    with pytest.raises(ValueError, match="Duplicate devices"):
+        values.ReplicaDeviceMap(("/cpu:0", "/device:CPU:0"))
+    workers = values.WorkerDeviceMap(["/job:w/task:0", "/job:w/task:1"], 2)
+    assert workers.num_replicas_in_graph == 2 and workers.select_for_device("ab", "/job:w/replica:0/task:1/device:CPU:0") == "b"
+    with pytest.raises(ValueError, match="not indexed by replicas"):
+        workers.replica_for_device(TWO[0])
+    with pytest.raises(ValueError, match="Device q not found in"):
+        values.SingleDeviceMap("/gpu:0").select_for_device([5], "q")
+
+
+def test_structures_of_replicas_become_one_and_part_again():
+    devices, same = values.ReplicaDeviceMap(TWO), object()
+    first, second = (1, [2, {"a": 3}], same), (4, [5, {"a": 6}], same)
+    together = values.regroup(devices, (first, second))
+    assert isinstance(together[0], values.PerReplica) and together[0].values == (1, 4) and together[2] is same
+    assert values.select_replica(0, together) == first and values.select_replica(1, together) == second
+    with pytest.raises(TypeError, match="Expected value to be mirrored"):
+        values.select_device_mirrored("/cpu:0", together)
+    mirrored = values.regroup(devices, (first, second), values.Mirrored)
+    assert values.select_device_mirrored("/cpu:1", mirrored) == second and mirrored[0] + 1 == 2 and 10 - mirrored[0] == 9 and mirrored[0].get("/cpu:1") == 4
+    with pytest.raises(ValueError, match="other keys"):
+        values.regroup(devices, ({"a": 1}, {"b": 1}))
+
+
+def test_per_replica_values_are_composite():
+    each = values.PerReplica(values.ReplicaDeviceMap(TWO), (tf.constant(1.0), tf.constant([5.0, 6])))
+    more = nest.map_structure(lambda t: t + 10, each, expand_composites=True)
+    assert each.is_tensor_like and tf.is_tensor(each) and not tf.is_tensor(values.PerReplica(each.device_map, (tf.constant(1), 2)))
+    assert each._type_spec == more._type_spec and each._type_spec._serialize()[1] == ("replica", TWO)
+    chosen = tf.cond(tf.constant(True), lambda: each, lambda: more)
+    with tf.Session() as session:
+        assert [v.tolist() for v in session.run(list(more.values) + list(chosen.values))] == [11.0, [15.0, 16.0], 1.0, [5.0, 6.0]]
+
+
+def copies(kind, aggregation, strategy=None):
+    made = [tf.get_variable(name, initializer=value, use_resource=True) for name, value in (("v", 1.0), ("v/replica", 2.0))]
+    return made, kind(strategy, values.ReplicaDeviceMap(TWO), made, aggregation)
+
+
+def test_mirrored_variables_are_saved_once_and_restored_everywhere(tmp_path):
+    made, variable = copies(values.MirroredVariable, tf.VariableAggregation.SUM)
+    assert variable.name == "v:0" and variable.aggregation is tf.VariableAggregation.SUM and isinstance(variable, tf.Variable)
+    assert values.regroup(variable.device_map, made) is variable and values.select_replica(1, variable) is made[1]
+    saver = tf.train.Saver([variable])
+    with tf.Session() as session:
+        session.run(variable.initializer)
+        assert session.run([variable, made[1], variable.is_initialized(), variable * 3.0]) == [1.0, 2.0, True, 3.0]
+        path = saver.save(session, str(tmp_path / "model"))
+        assert tf.train.list_variables(path) == [("v", [])]
+        session.run(variable.assign(7.0))
+        assert session.run(made) == [7.0, 7.0]
+        saver.restore(session, path)
+        assert session.run(made) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("aggregation, read, restored", [("SUM", 3.0, 1.5), ("MEAN", 1.5, 1.5), ("ONLY_FIRST_REPLICA", 1.0, 1.0)])
+def test_variables_of_each_replica_are_read_together(aggregation, read, restored, tmp_path):
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    made, variable = copies(values.SyncOnReadVariable, tf.VariableAggregation[aggregation], strategy)
+    with strategy.scope():
+        across, saver = variable.read_value(), tf.train.Saver([variable])
+        assign = variable.assign(8.0)
+        if aggregation == "SUM":
+            with pytest.raises(ValueError, match="does not support `assign_add` in cross-replica context"):
+                variable.assign_add(1.0)
+    with tf.Session() as session:
+        session.run(variable.initializer)
+        assert session.run([across, variable.read_value()]) == [read, 1.0]
+        path = saver.save(session, str(tmp_path / "model"))
+        session.run(assign)
+        assert session.run(made) == [4.0 if aggregation == "SUM" else 8.0] * 2
+        saver.restore(session, path)
+        assert session.run(made) == [restored, restored]
+
+
+def test_replicas_set_a_variable_by_its_aggregation():
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    variable = tf.get_variable("w", initializer=1.0, use_resource=True)
+    shared = values.AggregatingVariable(strategy, variable, tf.VariableAggregation.SUM)
+    mirrored = values.MirroredVariable(strategy, values.SingleDeviceMap("/cpu:0"), [variable], tf.VariableAggregation.NONE)
+    added = strategy.experimental_run_v2(lambda: shared.assign_add(2.0))
+    with pytest.raises(ValueError, match="must specify an aggregation method to update a MirroredVariable"):
+        strategy.experimental_run_v2(lambda: mirrored.assign_add(2.0))
+    with tf.Session() as session:
+        session.run(variable.initializer)
+        assert session.run(added) == 3.0 and session.run(mirrored.assign(5.0)) == 5.0

@@ -85,11 +85,70 @@ def test_slots_of_variables_whose_shape_the_first_value_says(use_resource, optim
         np.testing.assert_allclose(session.run(v), after, rtol=1e-6)
 
 
+def adam_at(x, steps, rate=0.1):
+    m = v = 0.0
+    for t in range(1, steps + 1):
+        m, v = 0.9 * m + 0.1 * 2 * x, 0.999 * v + 0.001 * 4 * x * x
+        x = x - rate * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-8)
+    return x
+
+
+def groups(op):
+    return [group for group in op.colocation_groups() if group != b"loc:@" + op.name.encode()]
+
+
+def test_powers_are_of_the_kind_of_the_first_variable_and_lie_with_it():
+    b = tf.get_variable("b", initializer=2.0, use_resource=True)
+    a = tf.get_variable("a", initializer=3.0, use_resource=False)
+    optimizer = tf.train.AdamOptimizer(0.1)
+    step = optimizer.minimize(b * b + a * a)
+    assert all(v.op.type == "VariableV2" and groups(v.op) == [b"loc:@a"] for v in optimizer._get_beta_accumulators())
+    other = tf.train.AdamOptimizer(0.1, name="Other")
+    other_step = other.minimize(b * b)
+    assert all(v.op.type == "VarHandleOp" and groups(v.op) == [b"loc:@b"] for v in other._get_beta_accumulators())
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(3):
+            session.run(step)
+        np.testing.assert_allclose(session.run([b, a]), [adam_at(2.0, 3), adam_at(3.0, 3)], rtol=1e-5)
+        session.run(tf.global_variables_initializer())
+        for _ in range(3):
+            session.run(other_step)
+        np.testing.assert_allclose(session.run([b, *other._get_beta_accumulators()]), [adam_at(2.0, 3), 0.9**4, 0.999**4], rtol=1e-5)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_slots_go_through_the_creators_of_variables(use_resource):
+    made = []
+
+    def note(next_creator, **kwargs):
+        made.append(kwargs["name"].rstrip("/"))
+        return next_creator(**kwargs)
+
+    v = tf.get_variable("v", initializer=2.0, use_resource=use_resource)
+    optimizer = tf.train.AdamOptimizer(0.1)
+    with tf.variable_creator_scope(note):
+        step = optimizer.minimize(v * v)
+        tf.train.MomentumOptimizer(0.1, 0.9).minimize(v * v)
+    assert made == ["beta1_power", "beta2_power", "v/Adam", "v/Adam_1", "v/Momentum"]
+    again = optimizer.minimize(v * v)  # outside of the scope, with the slots that it has
+    assert len(tf.global_variables()) == 6
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for op in (step, again, step):
+            session.run(op)
+        np.testing.assert_allclose(session.run(v), adam_at(2.0, 3), rtol=1e-5)
+
+
 def test_gradients_can_be_clipped_and_are_sparse_for_lookups():
     table = tf.Variable(tf.ones([5, 2]))
     loss = tf.reduce_sum(tf.nn.embedding_lookup(table, [1, 1, 3]))
     (gradient,) = tf.gradients(loss, table)
     assert isinstance(gradient, tf.IndexedSlices)
+    handle = tf.get_variable("handle", initializer=tf.ones([5, 2]), use_resource=True)
+    (rows,) = tf.gradients(tf.gather_nd(handle, [[1], [3]]), handle)
+    (elements,) = tf.gradients(tf.gather_nd(handle, [[1, 0], [3, 1]]), handle)
+    assert isinstance(rows, tf.IndexedSlices) and isinstance(elements, tf.Tensor)
     for optimizer in (tf.train.GradientDescentOptimizer(1.0), tf.train.AdagradOptimizer(1.0), tf.train.AdamOptimizer(0.1)):
         pairs = optimizer.compute_gradients(loss)
         clipped, _ = tf.clip_by_global_norm([g for g, _ in pairs], 1e9)

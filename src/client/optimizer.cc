@@ -121,6 +121,11 @@ StatusOr<Target> TargetOf(Output variable) {
                          variable ? variable.ToString() : "(null)", " is none");
 }
 
+// A variable that holds a power, what was read of it, and what takes it to the next.
+struct PowerInUse {
+  Output variable, value, factor;
+};
+
 class Updater {
  public:
   Updater(const GraphBuilder& root, const UpdateRequest& request)
@@ -141,14 +146,18 @@ class Updater {
       updates.push_back(update);
     }
     if (updates.empty()) return InvalidArgument("no variable has a gradient");
-    for (Output power : powers_in_use_) updates.push_back(AdvancePower(power, updates));
+    for (const PowerInUse& power : powers_in_use_) updates.push_back(AdvancePower(power, updates));
     MR_RETURN_IF_ERROR(slots_.status());
     return Finish(updates);
   }
 
  private:
-  // Before all slots, as TensorFlow makes them.
+  // Before all slots, as TensorFlow makes them: of the kind of the variable whose name is first, beside which they lie.
   Status AddPowers(const std::vector<std::pair<Output, Gradient>>& list) {
+    for (const auto& [variable, gradient] : list) {
+      if (gradient.none() || !variable) continue;
+      if (!first_ || variable.node->name() < first_.node->name()) first_ = variable;
+    }
     for (const auto& [variable, gradient] : list) {
       if (gradient.none()) continue;
       MR_ASSIGN_OR_RETURN(const Target target, TargetOf(variable));
@@ -217,23 +226,27 @@ class Updater {
     return {};
   }
 
-  // The variable that holds hyper^step, and starts at hyper.
+  // What the variable holds that holds hyper^step, and starts at hyper.
   StatusOr<Output> Power(const std::string& name, DType t) {
     Output& cached = power_[{name, t}];
-    if (!cached) {
-      Output* kept = request_.state ? &(*request_.state)[absl::StrCat(name, "_power/", DTypeName(t))] : nullptr;
-      if (kept && *kept) {
-        cached = *kept;
-      } else {
-        const ScopedContext outside(&root_.graph(), nullptr);
-        MR_ASSIGN_OR_RETURN(const ClientVariable v,
-                            AddVariable(root_.WithoutControl(), absl::StrCat(name, "_power"), InitialPower(name, t)));
-        cached = v.ref;
-        if (kept) *kept = cached;
-      }
-      powers_in_use_.push_back(cached);
-      factor_[cached.node] = Hyper(name, t);
+    if (cached) return cached;
+    Output* kept = request_.state ? &(*request_.state)[absl::StrCat(name, "_power/", DTypeName(t))] : nullptr;
+    Output variable = kept ? *kept : Output();
+    if (!variable) {
+      const ScopedContext outside(&root_.graph(), nullptr);
+      const GraphBuilder at = root_.WithoutControl().ColocateWith(first_.node);
+      const std::string own_name = absl::StrCat(name, "_power");
+      MR_ASSIGN_OR_RETURN(
+          const ClientVariable v,
+          first_.dtype() == DType::kResource
+              ? AddResourceVariable(at, own_name, InitialPower(name, t))
+              : AddVariable(at, own_name, InitialPower(name, t)));
+      variable = v.ref;
+      if (kept) *kept = variable;
     }
+    const bool is_ref = IsRef(variable.dtype());
+    cached = is_ref ? variable : b_.Op("ReadVariableOp", {variable}, {{"dtype", t}});
+    powers_in_use_.push_back({variable, cached, Hyper(name, t)});
     return cached;
   }
   // What the variable starts from must not wait for what the updates wait for.
@@ -248,9 +261,10 @@ class Updater {
     }
     return Hyper(name, t);
   }
-  Node* AdvancePower(Output power, const std::vector<Node*>& after) {
-    const GraphBuilder later = b_.ColocateWith(power.node).WithControl(after);
-    return later.OpNode("Assign", {power, later.Mul(power, factor_[power.node])});
+  Node* AdvancePower(const PowerInUse& power, const std::vector<Node*>& after) {
+    const GraphBuilder later = b_.ColocateWith(power.variable.node).WithControl(after);
+    const Output next = later.Mul(power.value, power.factor);
+    return later.OpNode(IsRef(power.variable.dtype()) ? "Assign" : "AssignVariableOp", {power.variable, next});
   }
 
   Status AddSlots(const Target& target, std::vector<Output>* slots) {
@@ -383,8 +397,8 @@ class Updater {
   const UpdateRequest& request_;
   const OptimizerDef& def_;
   std::map<std::pair<std::string, DType>, Output> hyper_, power_;
-  std::vector<Output> powers_in_use_;
-  std::map<const Node*, Output> factor_;
+  std::vector<PowerInUse> powers_in_use_;
+  Output first_;  // of the variables with a gradient, by name
 };
 
 }  // namespace

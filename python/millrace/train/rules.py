@@ -28,7 +28,8 @@ _WRITTEN = (
 class RuleOptimizer(Optimizer):
     """What those do that name a rule of the library. The library makes their slots and updates, unless a subclass changes a part
     (_apply_sparse, _prepare ...): then the rule's update ops are put together here, around that part. So they are where powers are kept for variables that
-    are not of float32: the library keeps them in the variables' types, TensorFlow always in float32.
+    are not of float32: the library keeps them in the variables' types, TensorFlow always in float32; and where functions of variable_creator_scope make
+    the slots.
 
     `by_rule` puts its methods into each of these classes, whose base is Optimizer: programs tell optimizers by that."""
 
@@ -47,9 +48,16 @@ class RuleOptimizer(Optimizer):
 
     def _apply(self, pairs: List[Tuple[Any, Any]], global_step: Any, name: Optional[str]) -> Operation:
         own_powers = self._powers and any(v.dtype.base_dtype != dtypes.float32 for _, v in pairs)
-        if self._is_rule_as_it_is() and not own_powers and not get_default_graph().building_function:  # the library works where the variables are
-            return self._apply_in_library(pairs, global_step, name)
+        if self._is_rule_as_it_is() and not own_powers and not get_default_graph().building_function and not self._keeps_slots_here(pairs[0][1].graph):
+            return self._apply_in_library(pairs, global_step, name)  # which works where the variables are
         return Optimizer._apply(self, pairs, global_step, name)
+
+    def _keeps_slots_here(self, graph: Any) -> bool:
+        """Whether Python makes the slots: functions of variable_creator_scope may ask to, of which the library does not know."""
+        if graph in self._cores:
+            return False
+        made = (graph_of for slots in self._slots.values() for graph_of, _ in slots)
+        return bool(get_default_graph()._variable_creator_stack) or any(graph_of is graph for graph_of in made)
 
     def _is_rule_as_it_is(self) -> bool:
         return all(getattr(getattr(self, n), "__module__", None) in (__name__, Optimizer.__module__) for n in _WRITTEN)

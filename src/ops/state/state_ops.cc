@@ -79,7 +79,11 @@ Status TemporaryShape(ShapeContext& c) {
 }
 
 Status ReadVariableGrad(GradContext& g) {
-  g.set_dx(0, g.dy());
+  if (const Gradient& dy = g.raw_dy(0); dy.sparse) {
+    g.set_dx(0, *dy.sparse);
+  } else {
+    g.set_dx(0, g.dy());
+  }
   return g.status();
 }
 

@@ -90,3 +90,27 @@ def test_partitioned_variables_take_a_value_for_each_part():
         assert [made.tolist() for made in session.run(taken)] == [[[10.0, 21.0]], [[32.0, 43.0]]]
         assert [made.tolist() for made in session.run(one.assign([[[5.0, 6.0]], [[7.0, 8.0]]]))] == [[[5.0, 6.0]], [[7.0, 8.0]]]
         assert [made.tolist() for made in session.run(one.assign([[1.0, 2.0], [3.0, 4.0]]))] == [[[1.0, 2.0]], [[3.0, 4.0]]]
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_what_a_function_starts_a_variable_from_lies_with_it(use_resource):
+    w = tf.get_variable("w", [3], initializer=tf.random_normal_initializer(), use_resource=use_resource)
+    made = [op for op in tf.get_default_graph().get_operations() if op.name.startswith("w/Initializer/")]
+    assert made and all(op.colocation_groups() == [b"loc:@w"] and op.device == "" for op in made)
+    with tf.Session() as session:
+        assert session.run(w.initial_value).shape == (3,)  # without the variable
+        session.run(w.initializer)
+
+
+def test_what_changes_a_reference_lies_with_it():
+    v = tf.Variable(tf.zeros([4, 3]), name="v", use_resource=False)
+    count = tf.Variable(1, name="count", use_resource=False)
+    slot = tf.train.MomentumOptimizer(0.1, 0.9)
+    slot.minimize(tf.reduce_sum(v))
+    row = tf.ones([1, 3])
+    changed = [v.assign(v.initial_value), v.assign_add(v.initial_value), tf.scatter_add(v, [1], row), tf.scatter_nd_update(v, [[1]], row), v[1:2].assign(row)]
+    changed += [tf.is_variable_initialized(v), slot.get_slot(v, "momentum").assign(v.initial_value)]
+    assert all(t.op.colocation_groups() == [b"loc:@v"] for t in changed)
+    assert tf.count_up_to(count, 3).op.colocation_groups() == [b"loc:@count"]
+    with tf.colocate_with(count.op):
+        assert v.assign(v.initial_value).op.colocation_groups() == [b"loc:@count", b"loc:@v"]

@@ -201,7 +201,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
             op_name = scope[:-1]
             self._is_resource = resource_variables_enabled() if use_resource is None else bool(use_resource)
             if made_by_function:
-                with graph.name_scope("Initializer"):
+                with graph._attr_scope({"_class": _beside(op_name)}), graph.name_scope("Initializer"), graph.device(None):
                     self._initial_value = convert_to_tensor(initial_value(), dtype, "initial_value")
             else:
                 self._initial_value = convert_to_tensor(initial_value, dtype, "initial_value")
@@ -505,6 +505,13 @@ def _before(value: Tensor) -> Optional[List[Operation]]:
                 seen.add(t.op)
                 waiting.append((t.op, False))
     return order if found else None
+
+
+def _beside(name: str) -> Any:
+    """The attribute of what is placed together with an operation that will be called so."""
+    from millrace.protos.definitions import AttrValue
+
+    return AttrValue(list=AttrValue.ListValue(s=[b"loc:@" + name.encode()]))
 
 
 def _of_first_values(value: Tensor) -> Tensor:

@@ -193,6 +193,31 @@ def test_generators():
         read(tf.data.Dataset.from_generator(lambda: iter(["a"]), tf.int32))
 
 
+def test_generators_are_let_go_where_no_more_is_taken():
+    closed = []
+
+    def numbers():
+        try:
+            for i in range(10):
+                yield i
+        finally:
+            closed.append(i)
+
+    iterator = tf.data.Dataset.from_generator(numbers, tf.int32).take(3).make_initializable_iterator()
+    element = iterator.get_next()
+    with tf.Session() as session:
+        for time in range(2):
+            session.run(iterator.initializer)
+            assert [session.run(element) for _ in range(3)] == [0, 1, 2] and len(closed) == time
+            with pytest.raises(tf.errors.OutOfRangeError):
+                session.run(element)
+            assert closed == [2] * (time + 1)
+        session.run(iterator.initializer)
+        session.run(element)
+        session.run(iterator.initializer)  # one that is not at its end goes with its iterator
+        assert closed == [2, 2, 0]
+
+
 def test_generators_ahead_of_time():
     def endless():
         i = 0

@@ -43,6 +43,11 @@ def values(value: Any) -> Any:
     return structure.mapped(_value, value)
 
 
+def returned(value: Any) -> Any:
+    """What a function of elements gives: a list is a tuple of tensors."""
+    return values(tuple(value) if isinstance(value, list) else value)
+
+
 def _value(leaf: Any) -> Any:
     if isinstance(leaf, SparseTensorValue):
         return SparseTensor.from_value(leaf)

@@ -40,9 +40,7 @@ def _number(value: Any) -> Optional[int]:
     return int(value) if isinstance(value, (int, np.integer)) else None
 
 
-def _converted(returned: Any) -> Any:
-    """What a function of elements gives: a list is a tuple of tensors."""
-    return components.values(tuple(returned) if isinstance(returned, list) else returned)
+_converted = components.returned
 
 
 def _mapped(returned: Any) -> Any:

@@ -9,10 +9,12 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 
-from millrace.data import structure
+from millrace.data import components, structure
+from millrace.data.functions import Function
 from millrace.framework import dtypes, numpy_cast
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
+from millrace.ops import gen_ops
 from millrace.ops.script_ops import py_func
 
 
@@ -37,9 +39,14 @@ class _Running:
         try:
             return next(self._iterators[number])
         except StopIteration:
-            with self._lock:
-                self._iterators.pop(number, None)
+            self.stop(number)
             raise
+
+    def stop(self, number: Any) -> np.int64:
+        """Lets go of one; it may have ended."""
+        with self._lock:
+            self._iterators.pop(int(number), None)
+        return np.int64(0)
 
 
 def from_generator(kind: Any, generator: Callable[..., Any], output_types: Any, output_shapes: Any, args: Any) -> Any:
@@ -75,19 +82,30 @@ def from_generator(kind: Any, generator: Callable[..., Any], output_types: Any, 
             arrays.append(array)
         return arrays
 
-    def numbered(*unused: Any) -> Any:
-        del unused
+    def start() -> Any:
         number = py_func(running.start, [convert_to_tensor(a) for a in args], dtypes.int64)
         number.set_shape([])
+        return number
 
-        def element(which: Any) -> Any:
-            made = py_func(next_value, [which], leaves)
-            made = list(made) if isinstance(made, (list, tuple)) else [made]
-            for tensor, shape in zip(made, structure.flatten(shapes)):
-                tensor.set_shape(shape)
-            return structure.pack(types, made)
+    def element(number: Any) -> Any:
+        made = py_func(next_value, [number], leaves)
+        made = list(made) if isinstance(made, (list, tuple)) else [made]
+        for tensor, shape in zip(made, structure.flatten(shapes)):
+            tensor.set_shape(shape)
+        return structure.pack(types, made)
 
-        # The end of the generator is OutOfRange in the function: the end of the map.
-        return kind.from_tensors(number).repeat().map(element)
+    def stop(number: Any) -> Any:
+        return py_func(running.stop, [number], dtypes.int64)
 
-    return kind.from_tensors(0).flat_map(numbered)
+    return kind.from_tensors(0).flat_map(lambda _: generated_by(kind, start, element, stop))
+
+
+def generated_by(kind: Any, init_func: Callable[..., Any], next_func: Callable[..., Any], finalize_func: Callable[..., Any]) -> Any:
+    """The data set, of the class `kind`, of next_func(state) over and over, until that is an OutOfRangeError; state = init_func(). At that end, or where
+    an iterator goes before, finalize_func(state) is called."""
+    begin = Function(init_func, "Dataset_init", (), components.returned)
+    state = components.specs_of(begin.returned)
+    following, end = Function(next_func, "Dataset_next", state, components.returned), Function(finalize_func, "Dataset_finalize", state, components.returned)
+    specs = components.specs_of(following.returned)
+    names = (begin.name, following.name, end.name)
+    return kind(gen_ops.generator_dataset(begin.captured, following.captured, end.captured, *names, *components.flat(specs)), specs)

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Sequence
 
 from millrace.data import components, structure
-from millrace.data.dataset import Dataset, _converted, _dataset, _int64
+from millrace.data.dataset import Dataset, _dataset, _int64
 from millrace.data.functions import Function
+from millrace.data.generator import generated_by
 from millrace.data.grouping import choose_from_datasets
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import colocate_with, device
@@ -50,14 +51,9 @@ def _GeneratorDataset(init_args: Any, init_func: Callable[..., Any], next_func: 
     made = components.values(init_args)
     with_arguments = Dataset.from_tensors(made)
 
-    def generated(*arguments: Any) -> Dataset:
+    def generated(*arguments: Any) -> Any:
         given = arguments if isinstance(made, tuple) else arguments[0]
-        begin = Function(lambda: init_func(given), "Dataset_init", (), _converted)
-        state = components.specs_of(begin.returned)
-        following, end = Function(next_func, "Dataset_next", state, _converted), Function(finalize_func, "Dataset_finalize", state, _converted)
-        specs = components.specs_of(following.returned)
-        names = (begin.name, following.name, end.name)
-        return Dataset(gen_ops.generator_dataset(begin.captured, following.captured, end.captured, *names, *components.flat(specs)), specs)
+        return generated_by(Dataset, lambda: init_func(given), next_func, finalize_func)
 
     return with_arguments.flat_map(generated)
 

@@ -36,6 +36,8 @@ class CountedIterator : public DataIterator {
  protected:
   const Counted& params() const { return dataset_->params(); }
   DataIterator& input() { return *input_; }
+  // At the end: what it holds, such as a generator, goes now.
+  void DropInput() { input_.reset(); }
 
  private:
   const CountedRef dataset_;
@@ -46,7 +48,10 @@ class TakeIterator final : public CountedIterator {
  public:
   using CountedIterator::CountedIterator;
   StatusOr<bool> Next(DataContext& ctx, Element* element) override {
-    if (params().count >= 0 && taken_ >= params().count) return false;
+    if (params().count >= 0 && taken_ >= params().count) {
+      DropInput();
+      return false;
+    }
     MR_ASSIGN_OR_RETURN(const bool found, input().Next(ctx, element));
     taken_ += found;
     return found;

@@ -562,3 +562,12 @@ def test_gradients_of_functions_have_the_shape_of_what_they_are_by():
     with pytest.raises(ValueError, match=text):
         tf.gradients(summed(x), x)
     assert tf.gradients(unknown(x), x)[0].shape == [2]
+
+
+def test_imported_operations_are_not_called_like_scopes_that_are_there():
+    with tf.Graph().as_default(), tf.name_scope("a"):
+        tf.constant(1, name="b")
+        graph_def = tf.GraphDef(node=[tf.NodeDef(name="a", op="NoOp"), tf.NodeDef(name="c", op="NoOp")])
+        for names in ["a_1", "c"], ["a_2", "c_1"]:  # as in 1.15.5, outside of the scope
+            made = tf.import_graph_def(graph_def, name="", return_elements=["a", "c"])
+            assert [op.name for op in made] == names

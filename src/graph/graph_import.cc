@@ -68,6 +68,7 @@ class GraphImporter {
   Status ChoosePrefix();
   Status AddLibrary();
   Status IndexNames();
+  HashSet<std::string> ScopesBelowPrefix() const;
   Status ResolveEdges();
   Status ResolveInputs(int i);
   Status AddNodes();
@@ -212,15 +213,17 @@ Status GraphImporter::IndexNames() {
     if (!index_.emplace(name, i).second) return InvalidArgument("Node '", name, "' is not unique");
   }
   names_.reserve(def_.node.size());
+  // A node called like a scope of the graph would seem to be what lies in it.
+  const HashSet<std::string> scopes = options_.uniquify_names ? ScopesBelowPrefix() : HashSet<std::string>();
   HashSet<std::string> chosen;
   for (const wire::NodeDef& node : def_.node) {
     std::string name = prefix_ + node.name;
-    if (graph_->Find(name) != nullptr) {
+    if (graph_->Find(name) != nullptr || scopes.contains(name)) {
       if (!options_.uniquify_names) return InvalidArgument("Node name '", name, "' already exists in the Graph");
       const std::string base = name;
       for (int i = 1;; ++i) {
         name = absl::StrCat(base, "_", i);
-        if (graph_->Find(name) != nullptr || chosen.contains(name)) continue;
+        if (graph_->Find(name) != nullptr || scopes.contains(name) || chosen.contains(name)) continue;
         absl::string_view bare = name;
         bare.remove_prefix(prefix_.size());
         if (!index_.contains(bare)) break;
@@ -230,6 +233,20 @@ Status GraphImporter::IndexNames() {
     names_.push_back(std::move(name));
   }
   return absl::OkStatus();
+}
+
+// Of the nodes that are there.
+HashSet<std::string> GraphImporter::ScopesBelowPrefix() const {
+  HashSet<std::string> scopes;
+  for (const Node* n : graph_->nodes()) {
+    absl::string_view name = n->name();
+    if (!absl::StartsWith(name, prefix_)) continue;
+    for (size_t end = name.rfind('/'); end != absl::string_view::npos && end > prefix_.size(); end = name.rfind('/')) {
+      name = name.substr(0, end);
+      if (!scopes.emplace(name).second) break;
+    }
+  }
+  return scopes;
 }
 
 Status GraphImporter::ResolveInputs(int i) {

@@ -222,6 +222,14 @@ TEST_F(ImportTest, PrefixesMapsAndReturns) {
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_EQ(r->return_nodes[0]->name(), "in_1/b");
 
+  ImportOptions beside;
+  beside.uniquify_names = true;
+  r = Import(Placeholder("in") + Placeholder("in_2/in") + Placeholder("b"), beside);
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_NE(graph_.Find("in_2"), nullptr);  // not "in", of which "in/b" would seem to be a part, nor "in_1"
+  EXPECT_NE(graph_.Find("b"), nullptr);
+  EXPECT_EQ(graph_.Find("in"), nullptr);
+
   ImportOptions wrong;
   wrong.return_outputs = {"zzz:0"};
   wrong.prefix = "other";

@@ -118,8 +118,6 @@ def import_graph_def(
         prefix = prefix[:-1]
     elif prefix:
         prefix = graph.unique_name(prefix)
-    elif graph.get_name_scope():
-        prefix = graph.get_name_scope()
     keys = [key.decode() if isinstance(key, bytes) else key for key in input_map or {}]
     unread = _unread(graph_def, keys)
     mapped = []
@@ -149,7 +147,9 @@ def import_graph_def(
         for function in _from_library(graph_def.library):
             graph.__dict__.setdefault("_defined_functions", {}).setdefault(function.name, function)
     for name, listed in shapes.items():
-        _tell_shapes(graph._find(scope + name), listed)
+        operation = graph._find(scope + name)
+        if operation is not None:
+            _tell_shapes(operation, listed)
     for key in unread:
         node, _, number = key.lstrip("^").partition(":")
         operation = graph._find(scope + node)

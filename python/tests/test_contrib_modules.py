@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.receptive_field, specs and model_pruning."""
+"""tf.contrib.receptive_field, specs, model_pruning and tensorboard."""
+
+import json
+import os
 
 import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.compat import pywrap
 from millrace.contrib import model_pruning, receptive_field, slim, specs
 
 
@@ -90,6 +94,52 @@ def test_smallest_weights_are_masked():
         progress = np.minimum(np.array([0, 2, 4, 6, 8, 10, 12]) / 10.0, 1)
         np.testing.assert_allclose(zeros[::2], np.round(0.9 - 0.9 * (1 - progress) ** 3, 2), atol=1e-6)
         assert zeros[1] == zeros[0] and (session.run(masked).ravel()[:90] == 0).all()
+
+
+def test_weights_that_are_not_pruned():
+    tf.train.get_or_create_global_step()
+    for name in ("one", "two"):
+        with tf.variable_scope(name):
+            model_pruning.apply_mask(tf.get_variable("w", initializer=np.arange(1, 9, dtype=np.float32)))
+    settings = model_pruning.get_pruning_hparams().parse("do_not_prune=[two,three]")
+    update = model_pruning.Pruning(settings, sparsity=tf.constant(0.5)).mask_update_op()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(update)
+        assert session.run(model_pruning.get_weight_sparsity()) == [0.5, 0.0]
+
+
+def test_lines_of_operations_for_tensorboard(tmp_path):
+    trace = tf.contrib.tensorboard.plugins.trace
+    assert trace.find_multiline_statements("def f():\n  a(4,\n    3)\n\n  b(3, 4)\n\n  c((4, 3),\n    (),\n  )\n") == {2: 1, 8: 6}
+    placed = tf.placeholder(tf.float32, [None, 2], name="x")
+    tf.nn.relu(placed, name="y")
+    trace.store_trace_info(str(tmp_path / "trace.json"))
+    told = json.loads((tmp_path / "trace.json").read_text())
+    x, y = told["ops"]
+    assert (x["name"], x["opType"], y["name"], y["opType"]) == ("x", "Placeholder", "y", "Relu")
+    assert x["outputs"] == [{"shape": [-1, 2], "dtype": "float32", "numBytesPerElem": 4, "consumers": ["y"]}] == y["inputs"]
+    assert any(line["filePath"] == os.path.abspath(__file__) for line in x["traceback"])
+    (mine,) = [file for file in told["files"] if file["filePath"] == os.path.abspath(__file__)]
+    assert mine["sourceCode"].startswith("# SPDX") and "multilineStatements" in mine
+    assert trace.TraceInfo.FromString(trace.TraceInfo(ops=[{"name": "x", "op_type": "Relu"}]).SerializeToString()).ops[0].op_type == "Relu"
+
+
+def test_what_nodes_of_traced_steps_took():
+    x = tf.placeholder(tf.float32, [1, 2], name="x")
+    product = tf.matmul(x, tf.constant([[2.0], [2.0]]), name="product")
+    summed = pywrap.NewStatSummarizer(tf.get_default_graph().as_graph_def().SerializeToString())
+    with tf.Session() as session:
+        for _ in range(3):
+            told = tf.RunMetadata()
+            session.run(product, {x: [[1.0, 2.0]]}, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=told)
+            summed.ProcessStepStatsStr(told.step_stats.SerializeToString())
+    text = summed.GetOutputString()
+    titles = [line.strip("= ") for line in text.split("\n") if line.startswith("=====")]
+    assert titles == ["Run Order", "Top by Computation Time", "Top by Memory Use", "Summary by node type"]
+    rows = [line.split() for line in text.split("\n") if line.endswith("product")]
+    assert len(rows) == 3 and all(row[0] == "MatMul" and row[-2] == "1" for row in rows)
+    assert "Timings (microseconds): count=3 " in text and "Memory (bytes): count=3 " in text
 
 
 def test_masks_of_blocks_and_of_weights_by_name():

@@ -169,3 +169,16 @@ def test_what_bijectors_and_divergences_refuse():
         ds.kl_divergence(vector, ds.Independent(ds.Normal(0.0, 1.0), 0))
     with pytest.raises(NotImplementedError, match="different event shapes"):
         ds.kl_divergence(vector, ds.Independent(ds.MultivariateNormalDiag([-1.0, 1.0]), 0))
+
+
+def test_what_distributions_say_of_shapes():
+    normal, x = tf.distributions.Normal([0.0], [1.0]), tf.placeholder(tf.int32)
+    assert normal._is_scalar_helper(tf.TensorShape([]), lambda: None) and not normal._is_scalar_helper(tf.TensorShape([1]), lambda: None)
+    known = tf.placeholder(tf.int32, [1])
+    assert normal._is_scalar_helper(tf.TensorShape(None), lambda: tf.shape(known)) is False
+    told = normal._is_scalar_helper(tf.TensorShape(None), lambda: tf.shape(x))
+    with tf.Session() as session:
+        assert session.run([normal.is_scalar_event(), normal.is_scalar_batch()]) == [True, False]
+        assert session.run(told, {x: 1}) and not session.run(told, {x: [1]})
+    drawn = normal._set_sample_static_shape(tf.placeholder(tf.float32), tf.constant([6, 7]))
+    assert drawn.shape.as_list() == [6, 7, 1]

@@ -12,6 +12,7 @@ from typing import Any
 from millrace.framework.dtypes import bfloat16
 from millrace.framework.versions import CXX11_ABI_FLAG as __cxx11_abi_flag__  # noqa: F401
 from millrace.framework.versions import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER, GRAPH_DEF_VERSION_MIN_PRODUCER, __version__  # noqa: F401
+from millrace.profiler.stat_summarizer import DeleteStatSummarizer, NewStatSummarizer, StatSummarizer  # noqa: F401
 from millrace.protos.definitions import Event  # type: ignore[attr-defined]
 from millrace.python_io import TFRecordWriter
 from millrace.testing.graph_defs import EqualGraphDefWrapper  # noqa: F401

@@ -213,12 +213,21 @@ class Distribution:
     def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
         """Whether an event is one number."""
         with name_scope(name):
-            return gen_ops.equal(array_ops.size(self.event_shape_tensor()), 0)
+            return convert_to_tensor(self._is_scalar_helper(self.event_shape, self.event_shape_tensor))
 
     def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
         """Whether there is one distribution."""
         with name_scope(name):
-            return gen_ops.equal(array_ops.size(self.batch_shape_tensor()), 0)
+            return convert_to_tensor(self._is_scalar_helper(self.batch_shape, self.batch_shape_tensor))
+
+    def _is_scalar_helper(self, static_shape: TensorShape, dynamic_shape_fn: Callable[[], Any]) -> Any:
+        """Whether a shape, or else the one that a function gives, has no dimensions: a bool where that is known, or a tensor."""
+        if static_shape.ndims is not None:
+            return static_shape.ndims == 0
+        shape = dynamic_shape_fn()
+        if shape.get_shape().is_fully_defined():
+            return shape.get_shape().num_elements() == 0
+        return gen_ops.equal(array_ops.size(shape), 0)
 
     _shape_parameters: Tuple[str, ...] = ()  # those that have the shape of a sample
 
@@ -255,8 +264,12 @@ class Distribution:
             lead, count = in_front(sample_shape)
             drawn = self._sample_n(count, seed, **conditions)
             made = array_ops.reshape(drawn, joined(lead, array_ops.shape(drawn)[1:]))
-            made.set_shape(constant_value_as_shape(lead).concatenate(self.batch_shape).concatenate(self.event_shape))
-            return made
+            return self._set_sample_static_shape(made, lead)
+
+    def _set_sample_static_shape(self, x: Tensor, sample_shape: Any) -> Tensor:
+        """Tells samples what is known of their shape: a vector, the batch's and the event's."""
+        x.set_shape(constant_value_as_shape(sample_shape).concatenate(self.batch_shape).concatenate(self.event_shape))
+        return x
 
     def sample_n(self, n: Any, seed: Optional[int] = None, name: str = "sample_n") -> Tensor:
         """n samples, under the name of 0.x."""

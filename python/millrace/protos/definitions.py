@@ -56,6 +56,11 @@ HParamDef.BoolList: 1 value *bool
 ProjectorConfig: 1 model_checkpoint_path string; 2 embeddings *EmbeddingInfo; 3 model_checkpoint_dir string
 EmbeddingInfo: 1 tensor_name string; 2 metadata_path string; 3 bookmarks_path string; 4 tensor_shape *uint32; 5 sprite SpriteMetadata; 6 tensor_path string
 SpriteMetadata: 1 image_path string; 2 single_image_dim *uint32
+TraceInfo: 1 ops *TraceInfo.OpInfo; 2 files *TraceInfo.FileInfo
+TraceInfo.OpInfo: 1 name string; 2 op_type string; 3 device string; 4 traceback *TraceInfo.LineTrace; 5 inputs *TraceInfo.TensorInfo; 6 outputs *TraceInfo.TensorInfo
+TraceInfo.LineTrace: 1 file_path string; 2 line_number uint32
+TraceInfo.TensorInfo: 1 shape *int32; 2 dtype string; 3 num_bytes_per_elem uint32; 4 consumers *string
+TraceInfo.FileInfo: 1 file_path string; 2 source_code string; 3 multiline_statements map<uint32,uint32>
 JobDef: 1 name string; 2 tasks map<int32,string>
 ClusterDef: 1 job *JobDef
 ServerDef: 1 cluster ClusterDef; 2 job_name string; 3 task_index int32; 4 default_session_config ConfigProto; 5 protocol string

@@ -26,7 +26,8 @@ def get_weight_sparsity() -> List[Tensor]:
 def get_pruning_hparams() -> HParams:
     """The settings of Pruning. Steps at which it begins and ends (-1: never), how many steps lie between its updates, and how the share of
     zeros grows from initial_sparsity to target_sparsity between two steps: by (1 - progress) to an exponent. weight_sparsity_map has
-    "expression:sparsity" and block_dims_map "expression:2x4" for weights by their names; nbins is taken and not used, as in 1.15."""
+    "expression:sparsity" and block_dims_map "expression:2x4" for weights by their names; nbins is taken and not used, as in 1.15. do_not_prune, as before
+    1.10, has parts of the names of weights that are left as they are."""
     return HParams(
         name="model_pruning",
         begin_pruning_step=0,
@@ -34,6 +35,7 @@ def get_pruning_hparams() -> HParams:
         weight_sparsity_map=[""],
         block_dims_map=[""],
         threshold_decay=0.0,
+        do_not_prune=[""],
         pruning_frequency=10,
         nbins=256,
         block_height=1,
@@ -150,7 +152,10 @@ class Pruning:
         masks, weights, thresholds = pruned.get_masks(), pruned.get_weights(), pruned.get_thresholds()
         if len(masks) != len(thresholds):
             raise at_user_line(ValueError("Number of masks %s and number of thresholds %s mismatch" % (len(masks), len(thresholds))))
+        left = [part for part in self._spec.get("do_not_prune", [""]) if part]
         for mask, weight, threshold in zip(masks, weights, thresholds):
+            if any(part in mask.name for part in left):
+                continue
             parted = isinstance(weight, PartitionedVariable)
             bound, new_mask = self._maybe_update_block_mask(weight.as_tensor() if parted else weight, threshold)
             self._assign_ops.append(pruned.variable_assign(threshold, bound))

@@ -2,3 +2,4 @@
 """tf.contrib.tensorboard.plugins."""
 
 from millrace.contrib.tensorboard.plugins import projector as projector
+from millrace.contrib.tensorboard.plugins import trace as trace

@@ -791,6 +791,7 @@ replicate_model_fn = contrib.replication
 replicate_model_fn._TowerOptimizer = contrib.replication:TowerOptimizer
 estimator estimator_lib = estimator.estimator estimator
 model_fn = estimator.spec estimator estimator.export
+model_fn.MetricKeys = estimator.keys:MetricKeys
 run_config training exporter gc util = estimator.%
 export export.export export.export_lib = estimator.export
 export.export_output = estimator.export_output

@@ -197,3 +197,19 @@ def test_slim_evaluates_with_hooks_until_the_input_ends(tmp_path):
         "", str(tmp_path), None, num_evals=100, eval_op=update, final_op=mean, eval_interval_secs=0, max_number_of_evaluations=1, hooks=[Counting()]
     )
     assert value == 2.0 and len(runs) == 3
+
+
+def test_one_step_is_one_run_where_nothing_advances_the_step():
+    step = tf.train.create_global_step()
+    tf.train.Saver()
+    with tf.train.SingularMonitoredSession(hooks=[tf.train.StopAtStepHook(num_steps=1)]) as session:
+        session.run(step)
+        assert session.should_stop()
+    turn = tf.placeholder(tf.int32, ())
+    train = tf.cond(tf.equal(turn, 2), lambda: tf.assign(step, step + 1), lambda: tf.identity(step))
+    with tf.train.SingularMonitoredSession(hooks=[tf.train.StopAtStepHook(num_steps=1)]) as session:
+        runs = 0
+        while not session.should_stop():
+            session.run(train, {turn: runs})
+            runs += 1
+    assert runs == 3

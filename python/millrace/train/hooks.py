@@ -11,7 +11,7 @@ import numpy as np
 
 from millrace import gfile
 from millrace import tf_logging as logging
-from millrace.framework import errors  # noqa: F401
+from millrace.framework import dtypes, errors  # noqa: F401
 from millrace.framework.errors import OutOfRangeError
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
 from millrace.protos import definitions
@@ -163,8 +163,22 @@ class LoggingTensorHook(SessionRunHook):
             self._log(session.run(self._current))
 
 
+_READERS = ("ReadVariableOp", "IsVariableInitialized", "VarIsInitializedOp")
+
+
+def _changes(user: Any) -> bool:
+    """Whether an operation that takes a variable writes into it, once training has begun."""
+    if user.type in ("Assign", "AssignVariableOp"):
+        first = user.name.rpartition("/")[0] == user.inputs[0].op.name
+        return not first and not user.inputs[1].op.type.startswith("Restore")
+    by_reference = any(arg.is_ref for arg in user.op_def.input_arg) or user.inputs[0].dtype == dtypes.resource
+    return by_reference and user.type not in _READERS
+
+
 class StopAtStepHook(SessionRunHook):
-    """Stops after a number of steps, or at a step."""
+    """Stops after a number of steps, or at a step.
+
+    Where one step is asked for and nothing in the graph advances the global step, as programs of before 1.4 may have it, the first run is that step."""
 
     def __init__(self, num_steps: Optional[int] = None, last_step: Optional[int] = None) -> None:
         if (num_steps is None) == (last_step is None):
@@ -187,8 +201,11 @@ class StopAtStepHook(SessionRunHook):
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """Stops when it is time."""
         if int(run_values.results) + 1 >= (self._last_step or 0):
-            if int(run_context.session.run(self._step)) >= (self._last_step or 0):
+            if int(run_context.session.run(self._step)) >= (self._last_step or 0) or (self._num_steps == 1 and not self._advances()):
                 run_context.request_stop()
+
+    def _advances(self) -> bool:
+        return any(_changes(user) for user in self._step.op.outputs[0].consumers())
 
 
 class CheckpointSaverHook(SessionRunHook):
@@ -307,7 +324,7 @@ class StepCounterHook(SessionRunHook):
         self._timer = SecondOrStepTimer(every_n_secs, every_n_steps)
         self._writer, self._dir, self._steps_per_run = summary_writer, output_dir, steps_per_run
         self._seen: Optional[int] = None
-        self._times_seen = 0
+        self._times_seen, self._times_to_tell = 0, _STEPS_WITHOUT_ONE
 
     def _set_steps_per_run(self, steps_per_run: int) -> None:
         self._steps_per_run = steps_per_run
@@ -346,9 +363,12 @@ class StepCounterHook(SessionRunHook):
         logging.info("%s: %g", tag, rate)
 
     def _look_whether_it_moves(self, step: int) -> None:
-        self._times_seen = self._times_seen + 1 if step == self._seen else 0
-        self._seen = step
-        if self._times_seen and self._times_seen % _STEPS_WITHOUT_ONE == 0:
+        if step == self._seen:
+            self._times_seen += 1
+        else:
+            self._seen, self._times_seen, self._times_to_tell = step, 0, _STEPS_WITHOUT_ONE
+        if self._times_seen == self._times_to_tell:
+            self._times_to_tell *= 2
             logging.warning(
                 "The global step (tf.train.get_global_step) is %d and has not been increased for %d runs: minimize takes it as `global_step`.",
                 step,

@@ -119,6 +119,10 @@ def test_ragged_tensors_as_variants():
     assert unpacked(tf.stack([tf.stack([one] * 2)] * 3), 1, 3) == (nested, [1, 2, 3] * 6)
     assert unpacked(packed([[0]], np.zeros([0], np.int32), True), 0, 1) == ([[0]], [])
     assert unpacked(packed([[0, 2, 3]], np.arange(6, dtype=np.int32).reshape(3, 2), True), 0, 1) == ([[0, 2, 3]], [[0, 1], [2, 3], [4, 5]])
+    rows = packed([], [[1, 2], [3, 4], [5, 6]], True)  # dense: each row a variant
+    assert unpacked(rows, 0, 1) == ([[0, 2, 4, 6]], [1, 2, 3, 4, 5, 6])
+    assert unpacked(packed([], [[7, 8]], False), 0, 0) == ([], [[7, 8]])
+    assert unpacked(packed([], 7, False), 0, 0) == ([], 7)
     words = packed([np.array([0, 1, 2])], ["a", "b"], True)
     assert unpacked(words, 0, 1, tf.string) == ([[0, 1, 2]], [b"a", b"b"])
 
@@ -127,6 +131,7 @@ def test_ragged_variants_that_do_not_fit_are_refused():
     hidden = tf.placeholder_with_default(packed([[0, 2, 3]], [1, 2, 3], False), None)
     refused = [(hidden, 0, 1), (hidden, 1, 2), (hidden, 3, 1), (hidden, 1, 1, tf.float32), (hidden, 1, 1, tf.int32, tf.int32)]
     refused += [(tf.placeholder_with_default(Dataset.range(2)._variant, None), 1, 1)]
+    refused += [(tf.stack([packed([], 7, False)]), 0, 1), (packed([], tf.placeholder_with_default(7, None), True), 0, 1)]
     wide = [packed([[0, 2]], np.ones([2, 2], np.int32), False), packed([[0, 1]], np.ones([1, 3], np.int32), False)]
     refused += [(tf.stack(wide), 1, 2)]
     for given in refused:

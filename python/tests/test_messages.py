@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from millrace.protos import definitions, text_format
+from millrace.protos import definitions, message, text_format
 from millrace.protos.message import DecodeError
 
 _FORMS = [definitions.GraphDef, definitions.MetaGraphDef, definitions.SavedModel, definitions.ConfigProto, definitions.Event, definitions.Example]
@@ -75,6 +75,51 @@ def test_another_wire_type_is_kept_as_unknown(data):
 def test_packed_values_that_do_not_fill_a_number():
     with pytest.raises(DecodeError, match="float_val has 5 bytes"):
         definitions.TensorProto.FromString(b"\x2a\x05\0\0\0\0\0")
+
+
+def _with_functions(count):
+    made = definitions.GraphDef()
+    for i in range(count):
+        function = made.library.function.add()
+        function.signature.name = "f%d" % i
+        function.attr["b"].i, function.attr["a"].i = i, 2
+    return made
+
+
+def test_functions_are_decoded_when_looked_at(monkeypatch):
+    monkeypatch.setattr(message, "_LATER", 0)
+    whole = _with_functions(3)
+    data = whole.SerializeToString()
+    read = definitions.GraphDef.FromString(data)
+    assert read.HasField("library") and read.library._raw() is not None
+    copy = definitions.GraphDef()
+    copy.CopyFrom(read)
+    assert copy.library._raw() is not None and copy.SerializeToString() == data  # handed on as it is
+    copy.library.function[1].attr["a"].i = 9
+    assert copy.library.function[1].attr["a"].i == 9 and copy.library._raw() is None and copy != read
+    assert [f.signature.name for f in read.library.function] == ["f0", "f1", "f2"] and read == whole and str(read) == str(whole)
+    copy.library.Clear()
+    assert not copy.library.function and copy.SerializeToString() == b"\x12\0"
+    twice = definitions.GraphDef.FromString(data + data)  # parts of a message that come twice are merged
+    assert len(twice.library.function) == 6
+
+
+def test_functions_written_in_another_order_are_equal(monkeypatch):
+    monkeypatch.setattr(message, "_LATER", 0)
+    entry = b"\x2a\x07\x0a\x01%c\x12\x02\x18\x01"
+    first, second = (b"\x12" + _length(f) + f for f in (b"\x0a" + _length(body) + body for body in (entry % b"a" + entry % b"b", entry % b"b" + entry % b"a")))
+    one, two = definitions.GraphDef.FromString(first), definitions.GraphDef.FromString(second)
+    assert one.SerializeToString() != two.SerializeToString() and one == two
+
+
+def test_functions_that_are_none_are_told_when_looked_at(monkeypatch):
+    with pytest.raises(DecodeError, match="truncated"):  # small ones are decoded at once
+        definitions.GraphDef.FromString(b"\x12\x01\x0a")
+    monkeypatch.setattr(message, "_LATER", 0)
+    read = definitions.GraphDef.FromString(b"\x12\x01\x0a")
+    for _ in range(2):
+        with pytest.raises(DecodeError, match="truncated"):
+            len(read.library.function)
 
 
 def test_messages_within_messages_are_limited():

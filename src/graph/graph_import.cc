@@ -391,8 +391,8 @@ Status GraphImporter::FillAttrs(const wire::NodeDef& node, const OpDef& op, Attr
     const AttrValue& value = attrs->find(name)->second;
     const auto* flag = value.get<bool>();
     const auto* text = value.get<std::string>();
-    return name == "debug_name" || name == "validate_shape" || value.list_size() == 0 || (flag && !*flag) ||
-           (text && text->empty());
+    return name == "debug_name" || name == "validate_shape" || name == "resize_if_index_out_of_bounds" ||
+           value.list_size() == 0 || (flag && !*flag) || (text && text->empty());
   });
   if (!unknown.empty() && FirstOf(op.name)) {
     LogInfo("op ", op.name, " (node '", node.name, "') has the unknown attribute '", Clip(unknown[0]), "'",

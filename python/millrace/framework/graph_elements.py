@@ -346,10 +346,14 @@ class Operation(_core.Operation):
 
     def colocation_groups(self) -> List[bytes]:
         """The groups of operations that are placed together with it."""
+        from millrace.protos import attr_values
+
         try:
-            groups = self.get_attr("_class")
-        except ValueError:
+            encoded = self._attr("_class")
+        except ValueError:  # most have none
             groups = []
+        else:
+            groups = attr_values.to_python(encoded)
         return [g for g in groups if g.startswith(b"loc:@")] or [b"loc:@" + self.name.encode()]
 
     def values(self) -> Tuple[Tensor, ...]:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Optional
+from typing import Any, List, Optional, cast
 
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
+from millrace.protos.message import Message
 
 
 def without_shapes(graph_def: Any) -> Any:
@@ -20,6 +21,19 @@ def without_shapes(graph_def: Any) -> Any:
         if "_output_shapes" in node.attr:
             del node.attr["_output_shapes"]
     return made
+
+
+def _encoded_without_shapes(graph_def: Any) -> bytes:
+    """without_shapes(graph_def) in its binary form."""
+    if not any("_output_shapes" in node.attr for node in graph_def.node):
+        return cast(bytes, graph_def.SerializeToString())
+    if not isinstance(graph_def, Message):
+        return cast(bytes, without_shapes(graph_def).SerializeToString())
+    nodes = [
+        node._with_parts(attr={name: value for name, value in node.attr.items() if name != "_output_shapes"}) if "_output_shapes" in node.attr else node
+        for node in graph_def.node
+    ]
+    return graph_def._with_parts(node=nodes).SerializeToString()
 
 
 def _tell_shapes(operation: Optional[Operation], shapes: Any) -> None:
@@ -135,12 +149,7 @@ def import_graph_def(
     noted = {node.name: node.attr["_output_shapes"].list.shape for node in graph_def.node if "_output_shapes" in node.attr and node.op not in _OLD_SHAPES}
     scope = prefix + "/" if prefix else ""
     shapes = {name: listed for name, listed in noted.items() if graph._find(scope + name) is None}  # nodes whose names are taken get others
-    made = graph._import(
-        without_shapes(graph_def).SerializeToString() if any("_output_shapes" in node.attr for node in graph_def.node) else graph_def.SerializeToString(),
-        prefix,
-        mapped,
-        return_elements or [],
-    )
+    made = graph._import(_encoded_without_shapes(graph_def), prefix, mapped, return_elements or [])
     if graph._captures and graph_def.library.function:  # the body of a function: who calls it needs these too
         from millrace.framework.function import _from_library
 

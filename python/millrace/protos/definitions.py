@@ -39,7 +39,7 @@ FunctionDefLibrary: 1 function *FunctionDef; 2 gradient *GradientDef
 GraphDebugInfo: 1 files *string; 2 traces map<string,GraphDebugInfo.StackTrace>
 GraphDebugInfo.StackTrace: 1 file_line_cols *GraphDebugInfo.FileLineCol
 GraphDebugInfo.FileLineCol: 1 file_index int32; 2 line int32; 3 col int32; 4 func string; 5 code string
-GraphDef: 1 node *NodeDef; 4 versions VersionDef; 3 version int32; 2 library FunctionDefLibrary
+GraphDef: 1 node *NodeDef; 4 versions VersionDef; 3 version int32; 2 library ~FunctionDefLibrary
 ThreadPoolOptionProto: 1 num_threads int32; 2 global_name string
 GPUOptions: 1 per_process_gpu_memory_fraction double; 4 allow_growth bool; 2 allocator_type string; 3 deferred_deletion_bytes int64; 5 visible_device_list string; 6 polling_active_delay_usecs int32; 7 polling_inactive_delay_msecs int32; 8 force_gpu_compatible bool; 9 experimental GPUOptions.Experimental
 GPUOptions.Experimental: 2 use_unified_memory bool

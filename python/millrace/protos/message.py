@@ -16,6 +16,7 @@ _RANGES = {"int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63)
 _RANGES["sint64"] = _RANGES["int64"]
 _RANGES["enum"] = _RANGES["int32"]
 _DEPTH = 100  # of messages within messages, as in protobuf
+_LATER = 1 << 16  # bytes from which on some parts are decoded when somebody looks at them
 _DEFAULT: Dict[str, Any] = {"double": 0.0, "float": 0.0, "string": "", "bytes": b"", "bool": False}
 
 
@@ -50,10 +51,11 @@ def _get_varint(data: memoryview, at: int) -> Tuple[int, int]:
 class Field:
     """One row of a message's table."""
 
-    __slots__ = ("number", "name", "kind", "repeated", "oneof", "message", "key_kind", "wire", "owner")
+    __slots__ = ("number", "name", "kind", "repeated", "oneof", "message", "key_kind", "wire", "owner", "later")
 
-    def __init__(self, number: int, name: str, kind: str, repeated: bool, oneof: str, key_kind: str) -> None:
+    def __init__(self, number: int, name: str, kind: str, repeated: bool, oneof: str, key_kind: str, later: bool = False) -> None:
         self.number, self.name, self.kind, self.repeated, self.oneof, self.key_kind = number, name, kind, repeated, oneof, key_kind
+        self.later = later  # a message that, if it is large, is decoded when somebody looks at it
         self.message: Optional[Type["Message"]] = None
         self.wire = _WIRE.get(kind, _VARINT)
         self.owner: Any = None  # the class that it is a field of
@@ -369,7 +371,11 @@ class Message:
 
     def Clear(self) -> None:
         """Unsets all fields."""
-        self._values.clear()
+        if self._raw() is None:
+            self._values.clear()
+        else:
+            object.__setattr__(self, "_values", {})
+            object.__delattr__(self, "_encoded")
         object.__setattr__(self, "_unknown", b"")
 
     def SetInParent(self) -> None:
@@ -396,8 +402,12 @@ class Message:
         self._touch()
 
     def SerializeToString(self, deterministic: bool = False) -> bytes:
-        """The message in protobuf's binary form. Entries of maps are in the order of their keys, asked for or not."""
+        """The message in protobuf's binary form. Entries of maps are in the order of their keys, asked for or not, but in parts that were read and
+        that nobody has looked at: these are written as they were read."""
         del deterministic  # it is in any case
+        raw = self._raw()
+        if raw is not None:
+            return raw
         out = bytearray()
         for field, value in self.ListFields():
             tag = field.number << 3
@@ -461,6 +471,28 @@ class Message:
                 pass
         object.__setattr__(self, "_encoded", data)
         self._touch()
+
+    def _raw(self) -> Optional[bytes]:
+        """What was read, if nobody has looked at it."""
+        try:
+            return object.__getattribute__(self, "_encoded")  # type: ignore[no-any-return]
+        except AttributeError:
+            return None
+
+    def _with_parts(self, **parts: Any) -> "Message":
+        """A message to be written and thrown away: it shares its parts with this one, but for some."""
+        made = type(self)()
+        object.__setattr__(made, "_values", {**self._values, **parts})
+        object.__setattr__(made, "_unknown", self._unknown)
+        object.__setattr__(made, "_present", True)
+        return made
+
+    def _decode_all(self) -> None:
+        """Looks at every part."""
+        for field, value in self.ListFields():
+            if field.message is not None:
+                for item in value.values() if field.key_kind else value if field.repeated else (value,):
+                    item._decode_all()
 
     def _decode(self, slot: str) -> Any:
         with _looking:
@@ -530,6 +562,9 @@ class Message:
                 list.append(getattr(self, field.name), item)
             else:
                 item = getattr(self, field.name)
+                if field.later and len(part) >= _LATER and not item._present:
+                    item._parse_later(bytes(part))
+                    continue
                 if field.oneof:
                     self._touch(field)
                     values[field.name] = item
@@ -566,7 +601,13 @@ class Message:
         dict.__setitem__(getattr(self, field.name), key, scalar if item is None else item)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.SerializeToString() == other.SerializeToString()
+        if type(self) is not type(other):
+            return False
+        if self.SerializeToString() == other.SerializeToString():
+            return True
+        self._decode_all()  # what was read may be written in another order
+        other._decode_all()
+        return self.SerializeToString() == other.SerializeToString()
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -664,7 +705,8 @@ def _text(message: Message, indent: str) -> Iterator[str]:
 
 
 def define(name: str, table: str, registry: Dict[str, Type[Message]], proto2: bool = False) -> Type[Message]:
-    """A message class of rows "number name type[@oneof]"; a type may start with * (repeated) or be map<key,value>."""
+    """A message class of rows "number name type[@oneof]"; a type may start with * (repeated) or ~ (decoded when looked at, if it is large: it is
+    often only handed on), or be map<key,value>."""
     fields: Dict[str, Field] = {}
     for row in table.split(";"):
         if not row.strip():
@@ -673,11 +715,12 @@ def define(name: str, table: str, registry: Dict[str, Type[Message]], proto2: bo
         kind, _, oneof = kind.partition("@")
         key_kind = ""
         repeated = kind.startswith("*")
-        kind = kind.lstrip("*")
+        later = kind.startswith("~")
+        kind = kind.lstrip("*~")
         if kind.startswith("map<"):
             key_kind, kind = kind[4:-1].split(",")
             repeated = True
-        fields[field_name] = Field(int(number), field_name, kind, repeated, oneof, key_kind)
+        fields[field_name] = Field(int(number), field_name, kind, repeated, oneof, key_kind, later)
     made: Type[Message] = type(
         name.rsplit(".", 1)[-1],
         (Message,),

@@ -190,11 +190,13 @@ Status RaggedToSparseGrad(GradContext& g) {
 Status RaggedToVariantShape(ShapeContext& c) {
   const ArgRange splits = c.input_arg("rt_nested_splits");
   for (int i = splits.begin; i < splits.end; ++i) MR_RETURN_IF_ERROR(c.WithRank(i, 1).status());
-  MR_RETURN_IF_ERROR(c.WithRankAtLeast(splits.end, 1).status());
   MR_ASSIGN_OR_RETURN(const bool batched, c.Attr<bool>("batched_input"));
+  const bool dense = splits.begin == splits.end;
+  if (batched || !dense) MR_RETURN_IF_ERROR(c.WithRankAtLeast(splits.end, 1).status());
   const PartialShape& outer = c.input(splits.begin);
-  const bool known = outer.has_rank() && outer.dim(0) > 0;
-  c.set_output(0, batched ? PartialShape::Of({known ? outer.dim(0) - 1 : -1}) : PartialShape::Scalar());
+  int64_t rows = -1;
+  if (outer.has_rank() && outer.rank() > 0 && outer.dim(0) >= (dense ? 0 : 1)) rows = outer.dim(0) - (dense ? 0 : 1);
+  c.set_output(0, batched ? PartialShape::Of({rows}) : PartialShape::Scalar());
   return absl::OkStatus();
 }
 
@@ -344,7 +346,7 @@ void RegisterRaggedOps(OpRegistry& registry) {
   registry
       .Add(
           "RaggedTensorToVariant(rt_nested_splits:RAGGED_RANK*Tsplits, rt_dense_values:Tvalues) -> "
-          "(encoded_ragged:var) | RAGGED_RANK:int>=1; Tvalues:type; Tsplits in IDX=i64; batched_input:bool")
+          "(encoded_ragged:var) | RAGGED_RANK:int>=0; Tvalues:type; Tsplits in IDX=i64; batched_input:bool")
       .Doc(
           "A ragged tensor as a variant; with batched_input, a vector of its rows, each a variant. What queues and "
           "data "
@@ -355,7 +357,7 @@ void RegisterRaggedOps(OpRegistry& registry) {
   registry
       .Add(
           "RaggedTensorFromVariant(encoded_ragged:var) -> (output_nested_splits:output_ragged_rank*Tsplits, "
-          "output_dense_values:Tvalues) | input_ragged_rank:int>=-1; output_ragged_rank:int>=1; Tvalues:type; "
+          "output_dense_values:Tvalues) | input_ragged_rank:int>=-1; output_ragged_rank:int>=0; Tvalues:type; "
           "Tsplits in IDX=i64")
       .Doc(
           "The ragged tensors of RaggedTensorToVariant as one: the dimensions of `encoded_ragged` are its outer ones. "

@@ -39,6 +39,7 @@ StatusOr<int64_t> RowsOf(const Tensor& values) {
 
 // Each of the right length, from 0 to all of what is below.
 Status CheckParts(const Parts& parts) {
+  if (parts.splits.empty()) return absl::OkStatus();
   MR_ASSIGN_OR_RETURN(int64_t below, RowsOf(parts.values));
   for (size_t k = parts.splits.size(); k-- > 0;) {
     const Tensor& s = parts.splits[k];
@@ -90,13 +91,16 @@ class ToVariantKernel final : public Kernel {
       MR_ASSIGN_OR_RETURN(std::vector<int64_t> numbers, s.IntValues());
       splits.push_back(std::move(numbers));
     }
-    const auto rows = static_cast<int64_t>(splits[0].size()) - 1;
+    const bool dense = splits.empty();
+    if (dense && whole.values.rank() == 0) return InvalidArgument("batched_input needs values of rank 1 or more");
+    const int64_t rows = dense ? whole.values.dim(0) : static_cast<int64_t>(splits[0].size()) - 1;
     if (rows > kMostEmptyRows + whole.values.num_elements()) {
       return ResourceExhausted("a ragged tensor of ", rows, " rows is too long for variants");
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(rows)));
     for (int64_t r = 0; r < rows; ++r) {
-      int64_t begin = splits[0][static_cast<size_t>(r)], end = splits[0][static_cast<size_t>(r) + 1];
+      int64_t begin = r, end = r + 1;
+      if (!dense) begin = splits[0][static_cast<size_t>(r)], end = splits[0][static_cast<size_t>(r) + 1];
       Parts row;
       for (size_t k = 1; k < splits.size(); ++k) {
         std::vector<int64_t> part(splits[k].begin() + begin, splits[k].begin() + end + 1);
@@ -109,6 +113,9 @@ class ToVariantKernel final : public Kernel {
       }
       MR_ASSIGN_OR_RETURN(const Tensor values, whole.values.Rows(begin, end));
       MR_ASSIGN_OR_RETURN(row.values, values.Clone());
+      if (dense) {
+        MR_ASSIGN_OR_RETURN(row.values, row.values.Reshaped(row.values.shape().WithoutDim(0)));
+      }
       MR_ASSIGN_OR_RETURN(out->mutable_data<Variant>()[r], Packed(std::move(row)));
     }
     return absl::OkStatus();
@@ -192,7 +199,13 @@ class FromVariantKernel final : public Kernel {
     }
     std::vector<int64_t> rows = {0};
     for (const Parts& p : all) {
-      rows.push_back(rows.back() + (p.splits.empty() ? p.values.dim(0) : p.splits[0].dim(0) - 1));
+      int64_t more = 0;
+      if (p.splits.empty()) {
+        MR_ASSIGN_OR_RETURN(more, RowsOf(p.values));
+      } else {
+        more = p.splits[0].dim(0) - 1;
+      }
+      rows.push_back(rows.back() + more);
     }
     MR_RETURN_IF_ERROR(SetSplits(ctx, output++, rows));
     for (int64_t k = 0; k < inner; ++k) {

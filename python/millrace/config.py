@@ -182,7 +182,7 @@ def set_device_policy(device_policy: Optional[str]) -> None:
 _PASSES = ("layout_optimizer", "constant_folding", "arithmetic_optimization", "dependency_optimization", "remapping")
 
 
-def _set_optimizer_options(options: Dict[str, Any]) -> None:
+def set_optimizer_experimental_options(options: Dict[str, Any]) -> None:
     """Switches passes of the graph compiler on or off: disable_meta_optimizer, and RewriterConfig's constant_folding, arithmetic_optimization, remapping ..."""
     rewriter = _config().graph_options.rewrite_options
     for name, value in options.items():
@@ -194,7 +194,7 @@ def _set_optimizer_options(options: Dict[str, Any]) -> None:
             raise at_user_line(ValueError("%r is no optimizer" % name))
 
 
-def _get_optimizer_options() -> Dict[str, Any]:
+def get_optimizer_experimental_options() -> Dict[str, Any]:
     """What was set."""
     rewriter = _config().graph_options.rewrite_options
     made = {name: getattr(rewriter, name) == 1 for name in _PASSES if getattr(rewriter, name)}
@@ -203,10 +203,15 @@ def _get_optimizer_options() -> Dict[str, Any]:
     return made
 
 
-def _set_jit(enabled: bool) -> None:
+def set_optimizer_jit(enabled: bool) -> None:
     """Takes False alone: XLA is not there, and graphs are compiled by the session."""
     if enabled:
         raise at_user_line(NotImplementedError("tf.config.optimizer.set_jit(True): there is no XLA; sessions compile their graphs anyway."))
+
+
+def get_optimizer_jit() -> bool:
+    """False."""
+    return False
 
 
 threading = types.SimpleNamespace(
@@ -216,7 +221,10 @@ threading = types.SimpleNamespace(
     }
 )
 optimizer = types.SimpleNamespace(
-    get_experimental_options=_get_optimizer_options, set_experimental_options=_set_optimizer_options, get_jit=lambda: False, set_jit=_set_jit
+    get_experimental_options=get_optimizer_experimental_options,
+    set_experimental_options=set_optimizer_experimental_options,
+    get_jit=get_optimizer_jit,
+    set_jit=set_optimizer_jit,
 )
 experimental = types.SimpleNamespace(
     **{

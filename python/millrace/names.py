@@ -648,6 +648,7 @@ saving.saveable_object saving.saveable_object_util = train.saveable
 saving.functional_saver = train.functional_saver
 experimental.loss_scale experimental.loss_scale_optimizer experimental.mixed_precision = train.experimental
 experimental.loss_scale.get = train.experimental:loss_scale_of
+experimental.mixed_precision_global_state = framework.behavior
 experimental.mixed_precision.enable_mixed_precision_graph_rewrite_v1 = train.experimental:enable_mixed_precision_graph_rewrite
 checkpoint_ops = train.checkpoint_ops
 basic_loops = train.basic_loops

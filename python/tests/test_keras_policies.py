@@ -56,6 +56,8 @@ def test_the_policy_of_all_layers():
             mixed.set_policy("infer")
     finally:
         tf.train.experimental.disable_mixed_precision_graph_rewrite()
+    with policies.policy_scope("infer_float32_vars"), pytest.raises(ValueError, match="because a keras mixed precision Policy has been set"):
+        tf.train.experimental.enable_mixed_precision_graph_rewrite(keras.optimizers.SGD(1.0))
 
 
 def test_layers_compute_in_half_precision_with_wide_variables():
@@ -105,6 +107,12 @@ def test_variables_that_are_read_in_another_type(tmp_path):
         policies.AutoCastVariable(tf.Variable(1, use_resource=True))
     with pytest.raises(ValueError, match="variable must be of type"):
         policies.AutoCastVariable(tf.constant(1.0))
+    with pytest.raises(ValueError, match="variable must be of type"):
+        policies.AutoCastDistributedVariable(tf.Variable(1.0, use_resource=True))
+    with tf.distribute.MirroredStrategy(["cpu:0"]).scope():
+        y = policies.AutoCastDistributedVariable(tf.Variable(1.0))
+    with tf.get_default_graph()._enable_auto_casting_variables(tf.float16):
+        assert y.dtype == tf.float16 and y.true_dtype == tf.float32
 
 
 def test_an_optimizer_with_a_scaled_loss(tmp_path):

@@ -174,6 +174,7 @@ def test_settings_are_those_of_sessions_that_have_none(settings):
     settings.experimental.set_virtual_device_configuration(cpu, [settings.experimental.VirtualDeviceConfiguration()] * 3)
     assert settings.threading.get_intra_op_parallelism_threads() == 2 and settings.get_soft_device_placement()
     assert settings.optimizer.get_experimental_options() == {"remapping": False, "disable_meta_optimizer": True}
+    assert names.find("python.framework.config").get_optimizer_experimental_options() == settings.optimizer.get_experimental_options()
     with tf.Session() as session:
         assert [d.name for d in session.list_devices()] == settings.experimental_list_devices() and len(session.list_devices()) == 3
         assert session._config.inter_op_parallelism_threads == 1

@@ -272,6 +272,12 @@ def test_rows_of_a_checkpoint_move_with_their_words(tmp_path):
         whole = tf.get_variable("e", [4, 2], initializer=begin, partitioner=tf.fixed_size_partitioner(2))
         session.run(tf.global_variables_initializer())
         assert session.run(whole.as_tensor()).tolist() == [[3, 4], [9, 9], [1, 2], [9, 9]]
+        buckets = checkpoint_ops._load_embedding_initializer(
+            path, "w", 3, 2, str(tmp_path / "old"), str(tmp_path / "new"), num_oov_buckets=3, initializer=lambda shape, **unused: tf.fill(shape, 9.0)
+        )
+        parts = tf.get_variable("g", [6, 2], initializer=buckets, partitioner=tf.fixed_size_partitioner(2))
+        session.run(tf.variables_initializer(list(parts)))
+        assert session.run(parts.as_tensor()).tolist() == [[3, 4], [9, 9], [1, 2], [9, 9], [9, 9], [9, 9]]
         with pytest.raises(ValueError, match="2nd dim"):
             tf.get_variable("f", [4, 3], initializer=begin)
         with pytest.raises(ValueError, match="must both be specified"):

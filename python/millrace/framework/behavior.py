@@ -40,7 +40,9 @@ enable_tensor_equality = _refused("enable_tensor_equality")
 enable_v2_tensorshape = _refused("enable_v2_tensorshape")
 
 
-mixed_precision_rewrite = False  # whether enable_mixed_precision_graph_rewrite was called last
+# tensorflow.python.training.experimental.mixed_precision_global_state
+mixed_precision_graph_rewrite_is_enabled = False  # whether enable_mixed_precision_graph_rewrite was called last
+using_default_mixed_precision_policy = True  # whether no policy of layers is set
 
 
 def enabled() -> bool:  # tensorflow.python.tf2.enabled

@@ -93,7 +93,7 @@ def policy_defaults_to_floatx() -> bool:
 def set_policy(policy: Any) -> None:
     """Sets the policy of layers that are made from now on, and are given no type; None for none."""
     global _global_policy
-    if behavior.mixed_precision_rewrite:
+    if behavior.mixed_precision_graph_rewrite_is_enabled:
         raise at_user_line(
             ValueError(
                 "The mixed precision policy cannot be set, because the mixed precision graph rewrite has already been enabled: "
@@ -105,6 +105,7 @@ def set_policy(policy: Any) -> None:
     if policy is not None and policy.compute_dtype and not casting.v2_dtype_behavior_enabled():
         raise at_user_line(ValueError("The global policy can only be set to a non-infer policy in TensorFlow 2, or behind enable_v2_dtype_behavior()"))
     _global_policy = policy
+    behavior.using_default_mixed_precision_policy = policy is None
 
 
 @contextlib.contextmanager
@@ -158,3 +159,12 @@ class AutoCastVariable(Variable):
 
     def __repr__(self) -> str:
         return "<AutoCastVariable '%s' shape=%s dtype=%s true_dtype=%s>" % (self.name, self.shape, self.dtype.name, self._dtype.name)
+
+
+class AutoCastDistributedVariable(AutoCastVariable):
+    """Such a variable that a strategy of one replica made. ValueError for one that none has made."""
+
+    def __init__(self, variable: Any) -> None:
+        if getattr(variable, "_distribute_strategy", None) is None:
+            raise at_user_line(ValueError("variable must be of type DistributedValues, but got: %s" % (variable,)))
+        super().__init__(variable)

@@ -53,13 +53,16 @@ def _load_and_remap_matrix(
     rows: Any = math_ops.range(new_row_vocab_offset, new_row_vocab_offset + num_rows_to_load, dtype=dtypes.int64)
     columns: Any = convert_to_tensor([], dtypes.int64)
     known_rows, known_columns = num_rows_to_load, new_col_vocab_size
-    if rows_move:
+    if rows_move and num_rows_to_load:
         rows, known_rows = gen_ops.generate_vocab_remapping(new_row_vocab_file, old_row_vocab_file, new_row_vocab_offset, num_rows_to_load, old_row_vocab_size)  # type: ignore[assignment]
     if columns_move:
         columns, known_columns = gen_ops.generate_vocab_remapping(new_col_vocab_file, old_col_vocab_file, 0, new_col_vocab_size)  # type: ignore[assignment]
-    new = initializer([num_rows_to_load * new_col_vocab_size - known_rows * known_columns, 1])
-    path = ckpt_path[0] if isinstance(ckpt_path, (list, tuple)) and len(ckpt_path) == 1 else ckpt_path
-    made = gen_ops.load_and_remap_matrix(path, old_tensor_name, rows, columns, new, num_rows_to_load, new_col_vocab_size, max_rows_in_memory)
+    if not num_rows_to_load:  # a part of buckets alone
+        made: Any = array_ops.zeros([0, new_col_vocab_size])
+    else:
+        new = initializer([num_rows_to_load * new_col_vocab_size - known_rows * known_columns, 1])
+        path = ckpt_path[0] if isinstance(ckpt_path, (list, tuple)) and len(ckpt_path) == 1 else ckpt_path
+        made = gen_ops.load_and_remap_matrix(path, old_tensor_name, rows, columns, new, num_rows_to_load, new_col_vocab_size, max_rows_in_memory)
     if num_row_oov_buckets:
         made = array_ops.concat([made, convert_to_tensor(initializer([num_row_oov_buckets, new_col_vocab_size]))], 0)
     if num_col_oov_buckets:

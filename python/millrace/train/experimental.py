@@ -193,15 +193,22 @@ def enable_mixed_precision_graph_rewrite(opt: Any, loss_scale: Any = "dynamic") 
         raise at_user_line(ValueError('"opt" must not already be an instance of a %s.' % kind.__name__))
     if not of_keras and not isinstance(opt, Optimizer):
         raise at_user_line(ValueError('"opt" must be an instance of a tf.train.Optimizer or a tf.keras.optimizers.Optimizer, but got: %s' % (opt,)))
+    if not behavior.using_default_mixed_precision_policy:
+        raise at_user_line(
+            ValueError(
+                "The mixed precision graph rewrite cannot be enabled, because a keras mixed precision Policy has been set: "
+                "tf.keras.mixed_precision.experimental.set_policy() was called before. Only one of both can be used."
+            )
+        )
     tf_logging.warn("The loss is scaled, but no graph is rewritten: tf.cast says where a model computes in half precision.")
     made = kind(opt, loss_scale)
-    behavior.mixed_precision_rewrite = True
+    behavior.mixed_precision_graph_rewrite_is_enabled = True
     return made
 
 
 def disable_mixed_precision_graph_rewrite() -> None:
     """Lets policies of layers be set again: no graph was rewritten."""
-    behavior.mixed_precision_rewrite = False
+    behavior.mixed_precision_graph_rewrite_is_enabled = False
 
 
 __getattr__ = not_provided.getter("train.experimental")

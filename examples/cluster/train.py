@@ -42,6 +42,7 @@ with tf.train.MonitoredTrainingSession(
     while not session.should_stop():
         batch = random.randn(32, 2)
         value, at, _ = session.run([loss, step, train], {x: batch, y: batch @ [[2.0], [-1.0]] + 0.5})
-    print("task %s of %s, process %d: loss %.2g at step %d" % (me.task, me.job or "none", os.getpid(), value, at), flush=True)
+    who = "alone" if me.is_alone else "task %d of %s" % (me.task, me.job)
+    print("%s, process %d: loss %.2g at step %d" % (who, os.getpid(), value, at), flush=True)
 if server is not None:
     done.tell_done(server, me)

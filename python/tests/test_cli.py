@@ -104,6 +104,23 @@ def test_a_step_is_traced_and_explained(capsys, model):
     assert told["plans"][0]["segments"] + told["plans"][0]["single_nodes"] > 0 and told["refusal"] is None
 
 
+def test_what_was_made_for_other_devices_runs_here(capsys, tmp_path):
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        with tf.device("/gpu:1"):
+            tf.reduce_sum(x * 2.0, name="y")
+        tf.train.write_graph(graph, str(tmp_path), "graph.pb", as_text=False)
+    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
+    step = (tmp_path / "graph.pb", "--feed", "x=%s" % (tmp_path / "x.npy"), "--fetch", "y")
+    assert _facts(capsys, "run", *step)["outputs"]["y"]["value"] == 4.0
+    assert _facts(capsys, "trace", *step)["steps"]
+    placed = {p["node"]: p["reason"] for p in _facts(capsys, "explain", *step)["placement"]}
+    assert placed["y"] == "by soft placement: no device is as asked for"
+    _facts(capsys, "convert", tmp_path / "graph.pb", tmp_path / "model", "--to", "saved_model", "--input", "x", "--output", "y")
+    assert _facts(capsys, "run", tmp_path / "model", *step[1:3])["outputs"]["y"]["value"] == 4.0
+    _facts(capsys, "convert", tmp_path / "model", tmp_path / "frozen.pb", "--freeze")
+
+
 def test_checkpoints_become_safetensors_and_come_back(capsys, model):
     assert _facts(capsys, "convert", model / "train", model / "a.safetensors")["tensors"] == 2
     for form, target in (("checkpoint", "back"), ("checkpoint-v1", "old")):

@@ -97,6 +97,17 @@ def test_cpp_of_a_page_runs(page, tmp_path):
             subprocess.run(["clang++", "-std=c++20", "-fsyntax-only", "-Wall", source, *("-I" + d for d in includes)], check=True, timeout=300)
 
 
+def test_pages_say_how_large_the_library_is(tmp_path):
+    if shutil.which("strip") is None:
+        pytest.skip("skipped: no strip")
+    library = os.path.realpath(os.path.join(tf.sysconfig.get_lib(), "libmillrace.so"))
+    subprocess.run(["strip", "-o", str(tmp_path / "stripped.so"), library], check=True)
+    size = os.path.getsize(tmp_path / "stripped.so") / 1e6
+    for page, said in (("cpp.md", r"one file of (\d+) MB \(stripped\)"), ("index.md", r"one library of (\d+) MB")):
+        (told,) = re.findall(said, _text(os.path.join(DOCS, page)))
+        assert abs(int(told) - size) < 1, "%s: %s MB, it has %.1f" % (page, told, size)
+
+
 def test_the_op_of_a_page_is_that_of_the_example():
     example = _text(os.path.join(ROOT, "examples", "custom_op", "log_cosh.cc")).replace("}  // namespace\n\n", "")
     blocks = _blocks(os.path.join(DOCS, "custom_ops.md"), "cpp")

@@ -116,7 +116,7 @@ def _write_checkpoint(values: sources.Values, target: str, first_version: bool) 
     if not values.names:
         raise ValueError("%s holds no tensor" % values.source.path)
     arrays = {name: values[name] for name in each(values.names, "reading", "tensors")}
-    with Graph().as_default(), Session() as session:
+    with Graph().as_default(), models.session() as session:
         holders = {name: placeholder(a.dtype if a.dtype.kind not in "OSU" else "string", a.shape) for name, a in arrays.items()}
         names, slices = list(arrays), [""] * len(arrays)
         write = (gen_ops.save_slices if first_version else gen_ops.save_v2)(target, names, slices, list(holders.values()))
@@ -205,7 +205,7 @@ def _has_values(source: sources.Source, given: Any) -> bool:
 def _opened(source: sources.Source, given: Any) -> Iterator[Session]:
     """A session on the graph, in which variables have their values."""
     meta = sources.meta_graph_of(source, given.tags)
-    with Graph().as_default(), Session() as session:
+    with Graph().as_default(), models.session() as session:
         if models.is_folder(source):
             loader.load(session, sorted(meta.meta_info_def.tags), source.path)
         else:

@@ -8,6 +8,8 @@ import re
 from typing import Any, List, Optional
 
 from millrace.cli import sources
+from millrace.framework.session import Session
+from millrace.protos.definitions import ConfigProto  # type: ignore[attr-defined]
 from millrace.train.checkpoint_management import checkpoint_exists
 
 _CHECKPOINT_HELP = "of a graph: the variables' values; of FILE.meta it is FILE unless this says otherwise"
@@ -17,6 +19,11 @@ _NO_ANSWERS = ("NoOp", "Const", "Assign", "AssignVariableOp", "SaveV2", "SaveSli
 def add_checkpoint_to(parser: Any) -> None:
     """The argument --checkpoint."""
     parser.add_argument("--checkpoint", metavar="PREFIX", help=_CHECKPOINT_HELP)
+
+
+def session() -> Session:
+    """A session of the default graph, which runs here what was made where there were other devices."""
+    return Session(config=ConfigProto(allow_soft_placement=True))
 
 
 def is_folder(source: sources.Source) -> bool:

@@ -16,7 +16,6 @@ from millrace.cli.answers import Answer, each, sections, shape
 from millrace.framework import dtypes, errors
 from millrace.framework.graph import Graph
 from millrace.framework.importer import import_graph_def
-from millrace.framework.session import Session
 from millrace.saved_model import loader
 from millrace.tools import freeze_graph
 
@@ -162,7 +161,7 @@ def check_repeat(count: int) -> None:
 
 def _run(given: Any) -> Answer:
     check_repeat(given.repeat)
-    with Graph().as_default(), Session() as session:
+    with Graph().as_default(), models.session() as session:
         step = open_step(given, session)
         times: List[float] = []
         for _ in each(range(given.repeat), "running", "steps"):
@@ -192,7 +191,7 @@ def _run(given: Any) -> Answer:
 
 
 def _explain(given: Any) -> Answer:
-    with Graph().as_default(), Session() as session:
+    with Graph().as_default(), models.session() as session:
         step = open_step(given, session)
         fetches, feeds = list(step.fetches.values()), list(step.feeds)
         if given.json:

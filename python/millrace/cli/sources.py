@@ -184,7 +184,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     known = sorted(names)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if not near and len(known) > 10:
-        return "it has %d others" % len(known)
+        return "it has %d others, which `millrace inspect --all` lists" % len(known)
     return "did you mean %s?" % ", ".join(near) if near else "it has %s" % (", ".join(known) or "none")
 
 

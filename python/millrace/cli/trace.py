@@ -9,10 +9,9 @@ import sys
 import warnings
 from typing import Any, Dict, List
 
-from millrace.cli import run
+from millrace.cli import models, run
 from millrace.cli.answers import Answer, each, sections, table
 from millrace.framework.graph import Graph
-from millrace.framework.session import Session
 from millrace.profiler import Step, Trace, by, record
 from millrace.profiler.report import idle_sums
 
@@ -65,7 +64,7 @@ def _read(path: str) -> Trace:
 
 
 def _ran(given: Any) -> Trace:
-    with Graph().as_default(), Session() as session:
+    with Graph().as_default(), models.session() as session:
         step = run.open_step(given, session)
         run.run_step(given, session, step)  # compiles
         with record() as trace:

@@ -890,7 +890,7 @@ framework.device_attributes_pb2 framework.log_memory_pb2 framework.allocation_de
 framework.tensor_slice_pb2 framework.cost_graph_pb2 framework.resource_handle_pb2 = protos.definitions
 protobuf.graph_debug_info_pb2 protobuf.config_pb2 protobuf.saver_pb2 protobuf.meta_graph_pb2 protobuf.rewriter_config_pb2 protobuf.queue_runner_pb2 protobuf.cluster_pb2 = protos.definitions
 protobuf.tensorflow_server_pb2 protobuf.saved_model_pb2 protobuf.control_flow_pb2 protobuf.debug_pb2 protobuf.named_tensor_pb2 = protos.definitions
-protobuf.tensor_bundle_pb2 protobuf.struct_pb2 = protos.definitions
+protobuf.tensor_bundle_pb2 protobuf.struct_pb2 protobuf.saved_object_graph_pb2 protobuf.verifier_config_pb2 protobuf.trackable_object_graph_pb2 = protos.definitions
 example.example_pb2 example.feature_pb2 util.event_pb2 util.test_log_pb2 = protos.definitions
 lib.core.error_codes_pb2 = protos.definitions
 kernels.boosted_trees.boosted_trees_pb2 = protos.trees

@@ -194,3 +194,37 @@ def test_entries_of_maps_have_classes():
     entry = definitions.ConfigProto.DeviceCountEntry(key="CPU", value=2)
     assert definitions.ConfigProto.FromString(b"\x0a" + bytes([len(entry.SerializeToString())]) + entry.SerializeToString()).device_count["CPU"] == 2
     assert definitions.GraphDef().node.add().attr.GetEntryClass()(key="T").key == "T"
+
+
+def test_options_and_metadata_of_1_15_are_its_bytes():
+    config = definitions.ConfigProto()
+    rewriting = config.graph_options.rewrite_options
+    rewriting.auto_parallel.enable, rewriting.auto_parallel.num_replicas = True, 2
+    rewriting.scoped_allocator_opts.enable_op.append("CollectiveReduce")
+    rewriting.custom_optimizers.add(name="mine").parameter_map["a"].i = 3
+    rewriting.inter_optimizer_verifier_config.structure_verifier = definitions.VerifierConfig.ON
+    config.gpu_options.experimental.virtual_devices.add(memory_limit_mb=[16.0, 32.0])
+    config.gpu_options.experimental.num_dev_to_dev_copy_streams = 2
+    assert (
+        config.SerializeToString().hex()
+        == "32104a0e0a0a0a0800008041000000421802523452322a04080110028201120a10436f6c6c656374697665526564756365c20c0f0a046d696e6512070a016112021803e212021001"
+    )
+    run = definitions.RunMetadata()
+    run.cost_graph.node.add(name="a", compute_cost=7).output_info.add(size=4, dtype=1)
+    run.function_graphs.add().pre_optimization_graph.node.add(name="q")
+    assert run.SerializeToString().hex() == "120d0a0b0a01612a04080420014807220712050a030a0171"
+
+
+def test_graphs_of_objects_are_the_bytes_of_1_15():
+    meta = definitions.MetaGraphDef()
+    node = meta.object_graph_def.nodes.add()
+    node.variable.dtype, node.variable.name = 1, "v"
+    node.variable.shape.dim.add(size=3)
+    node.children.add(node_id=1, local_name="x")
+    meta.object_graph_def.concrete_functions["f"].bound_inputs.append(2)
+    meta.graph_def.node.add(name="n").experimental_debug_info.original_node_names.append("o")
+    assert node.WhichOneof("kind") == "variable"
+    assert meta.SerializeToString().hex() == "120a0a080a016e32030a016f3a200a140a0508011201783a0b080112041202080332017612080a01661203120102"
+    tensor = definitions.TensorProto(dtype=20)
+    tensor.resource_handle_val.add(name="h", hash_code=1 << 63).dtypes_and_shapes.add(dtype=3)
+    assert tensor.SerializeToString().hex() == "081472121a0168208080808080808080800132020803"

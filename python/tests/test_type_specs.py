@@ -54,6 +54,9 @@ def test_specs_of_values():
     assert tf.type_spec_from_value(ragged) == tf.RaggedTensorSpec([2, None], tf.int32, 1)
     assert tf.RaggedTensorSpec([2, None], tf.int32).value_type is tf.RaggedTensor
     assert tf.type_spec_from_value([1, 2]) == tf.TensorSpec([2], tf.int32)
+    before = len(tf.get_default_graph().get_operations())
+    assert tf.type_spec_from_value(np.zeros([3, 1], np.int16)) == tf.TensorSpec([3, 1], tf.int16)
+    assert len(tf.get_default_graph().get_operations()) == before
     with pytest.raises(TypeError, match="TypeSpec"):
         tf.type_spec_from_value(object())
     with pytest.raises(ValueError, match="ragged_rank"):

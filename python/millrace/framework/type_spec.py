@@ -571,6 +571,8 @@ def type_spec_from_value(value: Any) -> TypeSpec:
                 pass  # they do not
     if found is not None:
         return found
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
+        return TensorSpec(value.shape, dtypes.as_dtype(value.dtype))
     try:
         made = convert_to_tensor(value)
     except (TypeError, ValueError):

@@ -17,12 +17,15 @@ CppShapeInferenceResult: 1 shape TensorShapeProto; 4 handle_data CppShapeInferen
 CppShapeInferenceResult.HandleData: 1 is_set bool; 2 shape_and_type *CppShapeInferenceResult.HandleShapeAndType
 CppShapeInferenceResult.HandleShapeAndType: 1 shape TensorShapeProto; 2 dtype enum
 CppShapeInferenceInputsNeeded: 1 input_tensors_needed *int32; 2 input_tensors_as_shapes_needed *int32
-TensorProto: 1 dtype enum; 2 tensor_shape TensorShapeProto; 3 version_number int32; 4 tensor_content bytes; 13 half_val *int32; 5 float_val *float; 6 double_val *double; 7 int_val *int32; 8 string_val *bytes; 9 scomplex_val *float; 10 int64_val *int64; 11 bool_val *bool; 12 dcomplex_val *double; 15 variant_val *VariantTensorDataProto; 16 uint32_val *uint32; 17 uint64_val *uint64
+TensorProto: 1 dtype enum; 2 tensor_shape TensorShapeProto; 3 version_number int32; 4 tensor_content bytes; 13 half_val *int32; 5 float_val *float; 6 double_val *double; 7 int_val *int32; 8 string_val *bytes; 9 scomplex_val *float; 10 int64_val *int64; 11 bool_val *bool; 12 dcomplex_val *double; 15 variant_val *VariantTensorDataProto; 16 uint32_val *uint32; 17 uint64_val *uint64; 14 resource_handle_val *ResourceHandleProto
+ResourceHandleProto: 1 device string; 2 container string; 3 name string; 4 hash_code uint64; 5 maybe_type_name string; 6 dtypes_and_shapes *ResourceHandleProto.DtypeAndShape
+ResourceHandleProto.DtypeAndShape: 1 dtype enum; 2 shape TensorShapeProto
 VariantTensorDataProto: 1 type_name string; 2 metadata bytes; 3 tensors *TensorProto
 NameAttrList: 1 name string; 2 attr map<string,AttrValue>
 AttrValue: 2 s bytes@value; 3 i int64@value; 4 f float@value; 5 b bool@value; 6 type enum@value; 7 shape TensorShapeProto@value; 8 tensor TensorProto@value; 1 list AttrValue.ListValue@value; 10 func NameAttrList@value; 9 placeholder string@value
 AttrValue.ListValue: 2 s *bytes; 3 i *int64; 4 f *float; 5 b *bool; 6 type *enum; 7 shape *TensorShapeProto; 8 tensor *TensorProto; 9 func *NameAttrList
-NodeDef: 1 name string; 2 op string; 3 input *string; 4 device string; 5 attr map<string,AttrValue>
+NodeDef: 1 name string; 2 op string; 3 input *string; 4 device string; 5 attr map<string,AttrValue>; 6 experimental_debug_info NodeDef.ExperimentalDebugInfo
+NodeDef.ExperimentalDebugInfo: 1 original_node_names *string; 2 original_func_names *string
 VersionDef: 1 producer int32; 2 min_consumer int32; 3 bad_consumers *int32
 OpDef: 1 name string; 2 input_arg *OpDef.ArgDef; 3 output_arg *OpDef.ArgDef; 4 attr *OpDef.AttrDef; 8 deprecation OpDeprecation; 5 summary string; 6 description string; 18 is_commutative bool; 16 is_aggregate bool; 17 is_stateful bool; 19 allows_uninitialized_input bool; 20 control_output *string
 OpDef.ArgDef: 1 name string; 2 description string; 3 type enum; 4 type_attr string; 5 number_attr string; 6 type_list_attr string; 16 is_ref bool
@@ -42,9 +45,14 @@ GraphDebugInfo.FileLineCol: 1 file_index int32; 2 line int32; 3 col int32; 4 fun
 GraphDef: 1 node *NodeDef; 4 versions VersionDef; 3 version int32; 2 library ~FunctionDefLibrary
 ThreadPoolOptionProto: 1 num_threads int32; 2 global_name string
 GPUOptions: 1 per_process_gpu_memory_fraction double; 4 allow_growth bool; 2 allocator_type string; 3 deferred_deletion_bytes int64; 5 visible_device_list string; 6 polling_active_delay_usecs int32; 7 polling_inactive_delay_msecs int32; 8 force_gpu_compatible bool; 9 experimental GPUOptions.Experimental
-GPUOptions.Experimental: 2 use_unified_memory bool
+GPUOptions.Experimental: 2 use_unified_memory bool; 1 virtual_devices *GPUOptions.Experimental.VirtualDevices; 3 num_dev_to_dev_copy_streams int32; 4 collective_ring_order string; 5 timestamped_allocator bool; 7 kernel_tracker_max_interval int32; 8 kernel_tracker_max_bytes int32; 9 kernel_tracker_max_pending int32
+GPUOptions.Experimental.VirtualDevices: 1 memory_limit_mb *float
 OptimizerOptions: 1 do_common_subexpression_elimination bool; 2 do_constant_folding bool; 6 max_folded_constant_in_bytes int64; 4 do_function_inlining bool; 3 opt_level enum; 5 global_jit_level enum
-RewriterConfig: 1 layout_optimizer enum; 3 constant_folding enum; 4 memory_optimization enum; 6 memory_optimizer_target_node_name_scope string; 7 arithmetic_optimization enum; 8 dependency_optimization enum; 9 loop_optimization enum; 10 function_optimization enum; 11 debug_stripper enum; 12 meta_optimizer_iterations enum; 13 shape_optimization enum; 14 remapping enum; 15 scoped_allocator_optimization enum; 18 pin_to_host_optimization enum; 2 disable_model_pruning bool; 17 min_graph_nodes int32; 19 disable_meta_optimizer bool; 20 meta_optimizer_timeout_ms int64; 21 fail_on_optimizer_errors bool; 22 implementation_selector enum; 23 auto_mixed_precision enum; 100 optimizers *string
+RewriterConfig: 1 layout_optimizer enum; 3 constant_folding enum; 4 memory_optimization enum; 6 memory_optimizer_target_node_name_scope string; 7 arithmetic_optimization enum; 8 dependency_optimization enum; 9 loop_optimization enum; 10 function_optimization enum; 11 debug_stripper enum; 12 meta_optimizer_iterations enum; 13 shape_optimization enum; 14 remapping enum; 15 scoped_allocator_optimization enum; 18 pin_to_host_optimization enum; 2 disable_model_pruning bool; 17 min_graph_nodes int32; 19 disable_meta_optimizer bool; 20 meta_optimizer_timeout_ms int64; 21 fail_on_optimizer_errors bool; 22 implementation_selector enum; 23 auto_mixed_precision enum; 100 optimizers *string; 5 auto_parallel AutoParallelOptions; 16 scoped_allocator_opts ScopedAllocatorOptions; 200 custom_optimizers *RewriterConfig.CustomGraphOptimizer; 300 inter_optimizer_verifier_config VerifierConfig; 301 post_optimization_verifier_config VerifierConfig
+RewriterConfig.CustomGraphOptimizer: 1 name string; 2 parameter_map map<string,AttrValue>
+AutoParallelOptions: 1 enable bool; 2 num_replicas int32
+ScopedAllocatorOptions: 1 enable_op *string
+VerifierConfig: 1 verification_timeout_in_ms int64; 2 structure_verifier enum
 GraphOptions: 2 enable_recv_scheduling bool; 3 optimizer_options OptimizerOptions; 4 build_cost_model int64; 9 build_cost_model_after int64; 5 infer_shapes bool; 6 place_pruned_graph bool; 7 enable_bfloat16_sendrecv bool; 8 timeline_step int32; 10 rewrite_options RewriterConfig
 RPCOptions: 1 use_rpc_for_inprocess_master bool; 2 compression_algorithm string; 3 compression_level int32; 4 cache_rpc_response bool; 5 disable_session_connection_sharing bool
 HParamDef: 1 hparam map<string,HParamDef.HParamType>
@@ -68,7 +76,7 @@ ConfigProto: 1 device_count map<string,int32>; 2 intra_op_parallelism_threads in
 ConfigProto.Experimental: 1 collective_group_leader string; 3 executor_type string; 4 recv_buf_max_chunk int32; 5 use_numa_affinity bool; 6 collective_deterministic_sequential_execution bool; 7 collective_nccl bool; 8 share_session_state_in_clusterspec_propagation bool; 9 disable_thread_spinning bool; 10 share_cluster_devices_in_session bool; 11 session_metadata SessionMetadata; 12 optimize_for_static_graph bool
 SessionMetadata: 1 name string; 2 version int64
 DebugTensorWatch: 1 node_name string; 2 output_slot int32; 3 debug_ops *string; 4 debug_urls *string; 5 tolerate_debug_op_creation_failures bool
-DebugOptions: 4 debug_tensor_watch_opts *DebugTensorWatch; 10 global_step int64
+DebugOptions: 4 debug_tensor_watch_opts *DebugTensorWatch; 10 global_step int64; 11 reset_disk_byte_usage bool
 RunOptions: 1 trace_level enum; 2 timeout_in_ms int64; 3 inter_op_thread_pool int32; 5 output_partition_graphs bool; 6 debug_options DebugOptions; 7 report_tensor_allocations_upon_oom bool; 8 experimental RunOptions.Experimental; 1000 between_steps bool
 RunOptions.Experimental: 1 collective_graph_key int64; 2 use_run_handler_pool bool
 AllocationDescription: 1 requested_bytes int64; 2 allocated_bytes int64; 3 allocator_name string; 4 allocation_id int64; 5 has_single_reference bool; 6 ptr uint64
@@ -82,7 +90,12 @@ DeviceStepStats: 1 device string; 2 node_stats *NodeExecStats; 3 thread_names ma
 StepStats: 1 dev_stats *DeviceStepStats
 CallableOptions: 1 feed *string; 2 fetch *string; 3 target *string; 4 run_options RunOptions; 5 tensor_connection *TensorConnection; 6 feed_devices map<string,string>; 7 fetch_devices map<string,string>; 8 fetch_skip_sync bool
 TensorConnection: 1 from_tensor string; 2 to_tensor string
-RunMetadata: 1 step_stats StepStats; 3 partition_graphs *GraphDef
+RunMetadata: 1 step_stats StepStats; 3 partition_graphs *GraphDef; 2 cost_graph CostGraphDef; 4 function_graphs *RunMetadata.FunctionGraphs
+RunMetadata.FunctionGraphs: 1 partition_graphs *GraphDef; 2 pre_optimization_graph GraphDef; 3 post_optimization_graph GraphDef
+CostGraphDef: 1 node *CostGraphDef.Node
+CostGraphDef.Node: 1 name string; 2 device string; 3 id int32; 4 input_info *CostGraphDef.Node.InputInfo; 5 output_info *CostGraphDef.Node.OutputInfo; 6 temporary_memory_size int64; 12 persistent_memory_size int64; 10 host_temp_memory_size int64; 11 device_temp_memory_size int64; 16 device_persistent_memory_size int64; 9 compute_cost int64; 14 compute_time int64; 15 memory_time int64; 7 is_final bool; 8 control_input *int32; 17 inaccurate bool
+CostGraphDef.Node.InputInfo: 1 preceding_node int32; 2 preceding_port int32
+CostGraphDef.Node.OutputInfo: 1 size int64; 2 alias_input_port int64; 3 shape TensorShapeProto; 4 dtype enum
 BytesList: 1 value *bytes
 FloatList: 1 value *float
 Int64List: 1 value *int64
@@ -109,7 +122,7 @@ AdviceProto.Checker: 2 reports *string
 OpLogProto: 1 log_entries *OpLogEntry; 2 id_to_string map<int64,string>
 OpLogEntry: 1 name string; 2 float_ops int64; 3 types *string; 4 code_def CodeDef
 CodeDef: 1 traces *CodeDef.Trace
-CodeDef.Trace: 6 file_id int64; 2 lineno int32; 7 function_id int64; 8 line_id int64; 5 func_start_line int32
+CodeDef.Trace: 6 file_id int64; 2 lineno int32; 7 function_id int64; 8 line_id int64; 5 func_start_line int32; 1 file string; 3 function string; 4 line string
 SummaryDescription: 1 type_hint string
 TaggedRunMetadata: 1 tag string; 2 run_metadata bytes
 Event: 1 wall_time double; 2 step int64; 3 file_version string@what; 4 graph_def bytes@what; 5 summary Summary@what; 6 log_message LogMessage@what; 7 session_log SessionLog@what; 8 tagged_run_metadata TaggedRunMetadata@what; 9 meta_graph_def bytes@what
@@ -148,7 +161,18 @@ CollectionDef.FloatList: 1 value *float
 CollectionDef.AnyList: 1 value *Any
 Any: 1 type_url string; 2 value bytes
 AssetFileDef: 1 tensor_info TensorInfo; 2 filename string
-MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def SaverDef; 4 collection_def map<string,CollectionDef>; 5 signature_def map<string,SignatureDef>; 6 asset_file_def *AssetFileDef
+MetaGraphDef: 1 meta_info_def MetaGraphDef.MetaInfoDef; 2 graph_def GraphDef; 3 saver_def SaverDef; 4 collection_def map<string,CollectionDef>; 5 signature_def map<string,SignatureDef>; 6 asset_file_def *AssetFileDef; 7 object_graph_def SavedObjectGraph
+SavedObjectGraph: 1 nodes *SavedObject; 2 concrete_functions map<string,SavedConcreteFunction>
+SavedObject: 1 children *TrackableObjectGraph.TrackableObject.ObjectReference; 3 slot_variables *TrackableObjectGraph.TrackableObject.SlotVariableReference; 4 user_object SavedUserObject@kind; 5 asset SavedAsset@kind; 6 function SavedFunction@kind; 7 variable SavedVariable@kind; 8 bare_concrete_function SavedBareConcreteFunction@kind; 9 constant SavedConstant@kind; 10 resource SavedResource@kind
+SavedUserObject: 1 identifier string; 2 version VersionDef; 3 metadata string
+SavedAsset: 1 asset_file_def_index int32
+SavedFunction: 1 concrete_functions *string; 2 function_spec FunctionSpec
+SavedConcreteFunction: 2 bound_inputs *int32; 3 canonicalized_input_signature StructuredValue; 4 output_signature StructuredValue
+SavedBareConcreteFunction: 1 concrete_function_name string; 2 argument_keywords *string; 3 allowed_positional_arguments int64
+SavedConstant: 1 operation string
+SavedVariable: 1 dtype enum; 2 shape TensorShapeProto; 3 trainable bool; 4 synchronization enum; 5 aggregation enum; 6 name string
+FunctionSpec: 1 fullargspec StructuredValue; 2 is_method bool; 5 input_signature StructuredValue
+SavedResource: 1 device string
 MetaGraphDef.MetaInfoDef: 1 meta_graph_version string; 2 stripped_op_list OpList; 3 any_info Any; 4 tags *string; 5 tensorflow_version string; 6 tensorflow_git_version string; 7 stripped_default_attrs bool
 serving.TensorBinding: 1 tensor_name string
 serving.AssetFile: 1 tensor_binding serving.TensorBinding; 2 filename string
@@ -176,7 +200,10 @@ EntryValue: 1 double_value double@kind; 2 string_value string@kind
 MetricEntry: 1 name string; 2 value double
 BenchmarkEntry: 1 name string; 2 iters int64; 3 cpu_time double; 4 wall_time double; 5 throughput double; 6 extras map<string,EntryValue>; 7 metrics *MetricEntry
 BenchmarkEntries: 1 entry *BenchmarkEntry
-DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 incarnation fixed64; 7 physical_device_desc string
+DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 incarnation fixed64; 7 physical_device_desc string; 5 locality DeviceLocality
+DeviceLocality: 1 bus_id int32; 2 numa_node int32; 3 links LocalLinks
+LocalLinks: 1 link *InterconnectLink
+InterconnectLink: 1 device_id int32; 2 type string; 3 strength int32
 """
 
 for _row in _TABLES.strip().splitlines():
@@ -268,6 +295,7 @@ _constants(
     RECOMPUTATION_HEURISTICS=5,
     SCHEDULING_HEURISTICS=6,
 )
+_constants("VerifierConfig", DEFAULT=0, ON=1, OFF=2)
 _constants("TypeSpecProto", **dict(enums.TypeSpecClass.items()))
 _constants("SaverDef", LEGACY=0, V1=1, V2=2)
 _constants("SessionLog", STATUS_UNSPECIFIED=0, START=1, STOP=2, CHECKPOINT=3)

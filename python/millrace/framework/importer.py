@@ -10,7 +10,6 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
-from millrace.protos.message import Message
 
 
 def without_shapes(graph_def: Any) -> Any:
@@ -27,13 +26,13 @@ def _encoded_without_shapes(graph_def: Any) -> bytes:
     """without_shapes(graph_def) in its binary form."""
     if not any("_output_shapes" in node.attr for node in graph_def.node):
         return cast(bytes, graph_def.SerializeToString())
-    if not isinstance(graph_def, Message):
+    if not hasattr(graph_def, "_with_parts"):  # a message of another package
         return cast(bytes, without_shapes(graph_def).SerializeToString())
     nodes = [
         node._with_parts(attr={name: value for name, value in node.attr.items() if name != "_output_shapes"}) if "_output_shapes" in node.attr else node
         for node in graph_def.node
     ]
-    return graph_def._with_parts(node=nodes).SerializeToString()
+    return cast(bytes, graph_def._with_parts(node=nodes).SerializeToString())
 
 
 def _tell_shapes(operation: Optional[Operation], shapes: Any) -> None:

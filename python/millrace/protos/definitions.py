@@ -237,8 +237,6 @@ for _class in _registry.values():
         if _field.key_kind:
             setattr(_class, "".join(word.capitalize() for word in _field.name.split("_")) + "Entry", _Entry(_field))
 
-message._ENUM_NAMES.update({field: enums.names_of(enum) for field, enum in enums.OF_FIELDS.items()})
-
 
 def _pack(self: Message, msg: Message) -> None:
     """Takes a message, with its type."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type
-
-import numpy as np
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Type
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32, "string": _BYTES, "bytes": _BYTES}
@@ -615,7 +613,9 @@ class Message:
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
-        return "".join(_text(self, ""))
+        from millrace.protos.text_writer import lines_of
+
+        return "".join(lines_of(self))
 
     __repr__ = __str__
 
@@ -648,60 +648,6 @@ def _skip(data: memoryview, at: int, wire: int) -> int:
     if at > len(data):
         raise DecodeError("Error parsing message: truncated")
     return at
-
-
-_ESCAPED = np.array([chr(i) if 32 <= i < 127 else "\\%03o" % i for i in range(256)], "S4")  # shorter ones end in zeros
-_ESCAPED[[10, 13, 9, 34, 39, 92]] = [b"\\n", b"\\r", b"\\t", b'\\"', b"\\'", b"\\\\"]
-
-
-def _escape(raw: bytes) -> str:
-    made = _ESCAPED[np.frombuffer(raw, np.uint8)]  # constants are large: no loop of ours over their bytes
-    return '"%s"' % made.tobytes().translate(None, b"\0").decode("ascii")
-
-
-def _scalar_text(field: Field, value: Any) -> str:
-    if field.kind == "string":
-        return _escape(value.encode("utf-8", "surrogateescape"))
-    if field.kind == "bytes":
-        return _escape(value)
-    if field.kind == "bool":
-        return "true" if value else "false"
-    if field.kind == "float":
-        return "%.9g" % value if float("%.7g" % value) != value else "%.7g" % value
-    names = _ENUM_NAMES.get(field.name) if field.kind == "enum" else None
-    return str(names.get(value, value) if names else value)
-
-
-_ENUM_NAMES: Dict[str, Dict[int, str]] = {}  # filled in by definitions
-
-
-def _text(message: Message, indent: str) -> Iterator[str]:
-    packed = message._packed() if hasattr(message, "_packed") else None
-    if packed is not None:
-        yield "%s[%s] {\n" % (indent, message.type_url)  # type: ignore[attr-defined]
-        yield from _text(packed, indent + "  ")
-        yield "%s}\n" % indent
-        return
-    for field, value in message.ListFields():
-        if field.key_kind:
-            key_field = Field(1, "key", field.key_kind, False, "", "")
-            for key in sorted(value):
-                yield "%s%s {\n%s  key: %s\n" % (indent, field.name, indent, _scalar_text(key_field, key))
-                if field.message is not None:
-                    yield "%s  value {\n" % indent
-                    yield from _text(value[key], indent + "    ")
-                    yield "%s  }\n" % indent
-                else:
-                    yield "%s  value: %s\n" % (indent, _scalar_text(field, value[key]))
-                yield "%s}\n" % indent
-            continue
-        for item in value if field.repeated else (value,):
-            if field.message is not None:
-                yield "%s%s {\n" % (indent, field.name)
-                yield from _text(item, indent + "  ")
-                yield "%s}\n" % indent
-            else:
-                yield "%s%s: %s\n" % (indent, field.name, _scalar_text(field, item))
 
 
 def define(name: str, table: str, registry: Dict[str, Type[Message]], proto2: bool = False) -> Type[Message]:

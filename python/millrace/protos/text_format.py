@@ -7,7 +7,8 @@ import re
 from typing import Any, List, NamedTuple
 
 from millrace.protos import definitions
-from millrace.protos.message import _DEPTH, _ENUM_NAMES, DecodeError, Field
+from millrace.protos.message import _DEPTH, DecodeError, Field
+from millrace.protos.text_writer import ENUM_NAMES
 
 _TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<word>[A-Za-z0-9_.+\-/]+)|(?P<mark>[{}\[\]:<>,;])""")
 ParseError = DecodeError
@@ -209,7 +210,7 @@ _BOOLS = {"true": True, "True": True, "t": True, "1": True, "false": False, "Fal
 
 
 def _enum(field: Any, token: _Token) -> int:
-    names = {v: k for k, v in _ENUM_NAMES.get(field.name, {}).items()}
+    names = {v: k for k, v in ENUM_NAMES.get(field.name, {}).items()}
     if token.text in names:
         return names[token.text]
     for cls in definitions._registry.values():

@@ -909,6 +909,7 @@ layers.python.layers.feature_column layers.python.layers.feature_column_ops laye
 slim.python.slim = contrib.slim
 framework.python.ops.variables framework.python.framework.checkpoint_utils = contrib.framework
 training.python.training training.python.training.hparam training.python.training.evaluation training.python.training.training = contrib.training
+data.python.framework.function = framework.function
 data.python.ops data.python.ops.batching data.python.ops.counter data.python.ops.enumerate_ops data.python.ops.error_ops = contrib.data
 data.python.ops.get_single_element data.python.ops.grouping data.python.ops.interleave_ops data.python.ops.iterator_ops = contrib.data
 data.python.ops.parsing_ops data.python.ops.prefetching_ops data.python.ops.random_ops data.python.ops.readers = contrib.data

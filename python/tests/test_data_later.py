@@ -334,3 +334,34 @@ def test_shapes_of_padded_batches_are_checked_when_they_are_made():
             data.padded_batch(5, padded_shapes=shape)
     assert rows.padded_batch(2, tf.placeholder(tf.int64, [1])).output_shapes.as_list() == [None, None]
     assert rows.padded_batch(2, [tf.Dimension(None)]).output_shapes.as_list() == rows.padded_batch(2, tf.TensorShape([None])).output_shapes.as_list()
+
+
+def test_data_sets_as_contrib_of_1_2_makes_them():
+    data, base = tf.contrib.data, tf.data.Dataset
+    arrays = [np.array([1, 2]), np.array([[1.0, 2], [3, 4]]), np.array(["a", "b"])]
+    rows = data.Dataset.from_tensor_slices(arrays)
+    assert isinstance(rows, data.Dataset) and isinstance(base.range(3), data.Dataset) and rows.output_types == (tf.int64, tf.float64, tf.string)
+    assert data.Dataset.from_tensor_slices([1, 2, 3]).output_shapes.as_list() == []  # as ever from 1.3 on
+    assert data.Dataset.from_tensors([np.arange(2), np.arange(2)]).output_shapes.as_list() == [2, 2]
+    squares = data.Dataset.range(6).map(lambda x: x * x, num_threads=2, output_buffer_size=3)
+    windows = squares.group_by_window(lambda x: x % 2, lambda _, xs: xs.batch(3), 3)
+    sparse = data.Dataset.range(3).map(lambda x: tf.fill([x], x)).dense_to_sparse_batch(3, [4])
+    whole = data.Dataset.from_tensor_slices([1.0, 0.0, 2.0]).map(lambda x: tf.check_numerics(1 / x, "inf")).ignore_errors()
+    zipped = data.Dataset.zip([squares, data.Dataset.range(2)])
+    nexts = [data.Iterator.from_dataset(d) for d in (rows, windows, sparse, whole, zipped)]
+    with tf.Session() as session:
+        session.run([i.initializer for i in nexts])
+        got = session.run([i.get_next() for i in nexts])
+        assert got[0][0] == 1 and got[0][1].tolist() == [1, 2] and got[0][2] == b"a"
+        assert got[1].tolist() == [0, 4, 16] and got[2].values.tolist() == [1, 2, 2] and got[3] == 1.0 and got[4] == (0, 0)
+    switched = data.Iterator.from_structure([tf.int64, tf.int64], [tf.TensorShape([]), tf.TensorShape([])])
+    assert switched.output_types == (tf.int64, tf.int64) and switched.make_initializer(zipped).type == "MakeIterator"
+
+
+def test_resampling_of_a_data_set_that_is_given():
+    classes = tf.data.Dataset.from_tensor_slices(np.tile([0, 1], 2000))
+    arguments = dict(class_func=lambda c: c, target_dist=[0.9, 0.1], initial_dist=[0.5, 0.5], seed=27)
+    for resampled in (tf.contrib.data.rejection_resample(classes, **arguments), classes.apply(tf.contrib.data.rejection_resample(**arguments))):
+        drawn = resampled.map(lambda c, _: tf.cast(c, tf.float64)).batch(4000).make_one_shot_iterator().get_next()
+        with tf.Session() as session:
+            assert abs(session.run(drawn).mean() - 0.1) < 0.03

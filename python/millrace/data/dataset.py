@@ -11,6 +11,7 @@ import numpy as np
 from millrace.data import components, structure
 from millrace.data.functions import Function, factory, with_state
 from millrace.data.iterators import Iterator
+from millrace.data.of_contrib import OfContrib
 from millrace.data.options import Options
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
@@ -23,6 +24,7 @@ from millrace.framework.static_values import constant_value_as_shape
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import DatasetSpec, RaggedTensorSpec, TensorSpec
 from millrace.ops import array_ops, control_flow_ops, gen_ops, string_ops
+from millrace.ops.dialects import either
 
 
 def _int64(value: Any) -> Tensor:
@@ -79,7 +81,7 @@ def _holds(variant: Tensor, op_type: str) -> bool:
     return any(operation.type == op_type for operation in found)
 
 
-class Dataset:
+class Dataset(OfContrib):
     """A sequence of elements, each a tensor or a structure of tensors. Elements are made when an iterator asks for them."""
 
     def __init__(self, variant: Tensor, element_spec: Any) -> None:
@@ -344,9 +346,10 @@ class Dataset:
     def _function(self, function: Callable[..., Any], stem: str, convert: Callable[[Any], Any]) -> Function:
         return Function(function, stem, self._element_spec, convert)
 
-    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None) -> "Dataset":
-        """What a function gives for each element."""
-        return self._map(map_func, num_parallel_calls)
+    def map(self, map_func: Callable[..., Any], num_parallel_calls: Any = None, num_threads: Any = None, output_buffer_size: Any = None) -> "Dataset":
+        """What a function gives for each element. num_threads is the older name of num_parallel_calls; an output_buffer_size prefetches so many."""
+        made = self._map(map_func, either("num_parallel_calls", num_parallel_calls, "num_threads", num_threads))
+        return made if output_buffer_size is None else made.prefetch(output_buffer_size)
 
     def _map(self, map_func: Callable[..., Any], num_parallel_calls: Any, **attributes: Any) -> "Dataset":
         f = self._function(map_func, "Dataset_map", _mapped)

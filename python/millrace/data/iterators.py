@@ -37,9 +37,18 @@ class Iterator:
 
     @staticmethod
     def from_structure(output_types: Any, output_shapes: Any = None, shared_name: Optional[str] = None, output_classes: Any = None) -> "Iterator":
-        """An iterator over no data set yet: run what make_initializer(dataset) gives."""
+        """An iterator over no data set yet: run what make_initializer(dataset) gives. A list of types stands for a tuple, and so do the lists beside it."""
+        if isinstance(output_types, list):
+            output_types, output_shapes, output_classes = (
+                tuple(given) if isinstance(given, list) else given for given in (output_types, output_shapes, output_classes)
+            )
         specs = components.specs(output_types, output_shapes, output_classes)
         return Iterator(gen_ops.iterator_v2(shared_name or "", "", *components.flat(specs)), None, specs)
+
+    @staticmethod
+    def from_dataset(dataset: Any, shared_name: Optional[str] = None) -> "Iterator":
+        """make_initializable_iterator of a data set, as 1.2 calls it."""
+        return dataset.make_initializable_iterator(shared_name)  # type: ignore[no-any-return]
 
     @staticmethod
     def from_string_handle(string_handle: Any, output_types: Any, output_shapes: Any = None, output_classes: Any = None) -> "Iterator":

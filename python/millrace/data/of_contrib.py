@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods that the data sets of tf.contrib.data had in 1.2 to 1.4, and that became functions for Dataset.apply."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from millrace import names
+
+
+def _made(dataset: Any, transformation: str, *args: Any) -> Any:
+    return dataset.apply(getattr(names.find("contrib.data"), transformation)(*args))
+
+
+class OfContrib:
+    """These methods."""
+
+    def group_by_window(self, key_func: Callable[..., Any], reduce_func: Callable[..., Any], window_size: Any) -> Any:
+        """tf.data.experimental.group_by_window of it."""
+        return _made(self, "group_by_window", key_func, reduce_func, window_size)
+
+    def dense_to_sparse_batch(self, batch_size: Any, row_shape: Any) -> Any:
+        """tf.data.experimental.dense_to_sparse_batch of it."""
+        return _made(self, "dense_to_sparse_batch", batch_size, row_shape)
+
+    def ignore_errors(self) -> Any:
+        """tf.data.experimental.ignore_errors of it."""
+        return _made(self, "ignore_errors")

@@ -40,6 +40,7 @@ def test_tails_and_their_gradients_are_finite():
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-6)
         assert np.isfinite(slope).all() and abs(slope[0] - 50) < 0.1
     p = np.array([1e-30, 1e-6, 0.1, 0.5, 0.9, 1 - 1e-6])
+    np.testing.assert_allclose(values(special_math.erfinv(np.array([0.0, 0.5, 0.99]))), [0.0, 0.4769362762044699, 1.8213863677184496], rtol=1e-12)
     np.testing.assert_allclose(values(special_math.ndtr(special_math.ndtri(tf.constant(p)))), p, rtol=1e-7)
     assert values(ds.Normal(0.0, 1.0).quantile(0.975)) == pytest.approx(1.959964, rel=1e-5)
     x = np.array([-200.0, -1.0, 0.0, 2.0, 60.0])

@@ -41,6 +41,12 @@ def _ndtr(x: Tensor) -> Tensor:
     return 0.5 * array_ops.where(gen_ops.less(size, math.sqrt(0.5)), near, far)
 
 
+def erfinv(x: Any, name: str = "erfinv") -> Tensor:
+    """What the error function gives x for. TypeError for integers."""
+    with name_scope(name, values=[x]):
+        return gen_ops.erfinv(_floating(x))
+
+
 def log_ndtr(x: Any, series_order: int = 3, name: str = "log_ndtr") -> Tensor:
     """log(ndtr(x)); far below 0 by the asymptotic series of this many terms."""
     if not isinstance(series_order, int):

@@ -270,3 +270,14 @@ def test_numbers_and_long_tuples_are_no_data():
     for right in ((x, y, None), (x, y), (x,), x, [x]):
         assert model.predict_generator(iter([right] * 2), steps=2).shape == (6, 4)
         assert keras.Sequential(model.layers).predict_generator(iter([right]), steps=1).shape == (3, 4)
+
+
+def test_compiled_losses_are_objects_of_functions():
+    inputs = keras.layers.Input([3])
+    model = keras.Model(inputs, [keras.layers.Dense(1, name="a")(inputs), keras.layers.Dense(1, name="b")(inputs)])
+    own = keras.losses.MeanSquaredError()
+    model.compile("sgd", {"a": "mae", "b": own}, loss_weights={"b": 2})
+    first, second = model.loss_functions
+    assert first.fn is keras.losses.mean_absolute_error and second is own and model._loss_weights_list == [1.0, 2.0]
+    with tf.Session() as session:
+        assert session.run(first(tf.constant([[1.0], [2.0]]), tf.constant([[3.0], [2.5]]))) == 1.25

@@ -255,7 +255,8 @@ class Model(TrainingLoops, SavedWeights, Network):
         targets = _per_output(given_targets, names, "target_tensors", None)
         masks = [getattr(x, "_keras_mask", None) for x in outputs]
         per_output, weighted = _collect(self._compile_metrics, names, "metrics"), _collect(self._compile_weighted_metrics, names, "metrics")
-        self.loss_functions, self.sample_weight_modes = functions, modes
+        self._plain_losses, self._loss_weights_list, self.sample_weight_modes = functions, [float(share) for share in shares], modes
+        self.loss_functions = [f if f is None or isinstance(f, losses.Loss) else losses.LossFunctionWrapper(f) for f in functions]
         self.targets, self.sample_weights, self._feed_targets, self._feed_outputs = [], [], [], []  # type: ignore[var-annotated]
         self._feed_weights: List[Any] = []
         self._feed_names: List[str] = []
@@ -474,7 +475,7 @@ class Model(TrainingLoops, SavedWeights, Network):
             data.check_array_lengths(present, [t for t in targets if t is not None], [w for w in weights if w is not None])
         if not of_data_set and self._is_graph_network:  # a subclassed model is not checked, as in 1.15
             shapes = [shape_tuple(self.outputs[i]) for i in self._feed_outputs]
-            data.check_loss_and_target(targets, [self.loss_functions[i] for i in self._feed_outputs], shapes)
+            data.check_loss_and_target(targets, [self._plain_losses[i] for i in self._feed_outputs], shapes)
         if self.stateful and batch_size and present and present[0].shape[0] % batch_size != 0:
             raise at_user_line(
                 ValueError(

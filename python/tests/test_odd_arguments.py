@@ -328,3 +328,24 @@ def test_statuses_are_well():
 
     with tf.errors.raise_exception_on_not_ok_status() as status:
         assert type(status) is c_api_util.ScopedTFStatus and status.code == 0
+
+
+def test_operations_know_whose_gradient_they_are():
+    w, x = tf.ones([2, 2]), tf.ones([2, 2])
+    with tf.name_scope("o"):
+        y = tf.matmul(w, x) + tf.matmul(x, w)
+        first = tf.gradients(y * y, w)[0]
+        second = tf.gradients(first, x)[0]
+    made = {op.name: op._original_op and op._original_op.name for op in tf.get_default_graph().get_operations()}
+    assert made["o/gradients/o/MatMul_grad/MatMul"] == "o/MatMul" and made["o/gradients/o/MatMul_1_grad/MatMul_1"] == "o/MatMul_1"
+    assert made["o/gradients_1/o/gradients/o/MatMul_grad/MatMul_grad/MatMul"] == "o/gradients/o/MatMul_grad/MatMul"
+    assert [made[name] for name in ("o/MatMul", "o/gradients/grad_ys_0", first.op.name, second.op.name)] == [None] * 4
+
+
+def test_shapes_of_another_rank_are_named():
+    for rank, shape in ((2, [1]), (1, [1, None])):
+        with pytest.raises(ValueError, match="must have rank %d" % rank):
+            tf.TensorShape(shape).with_rank(rank)
+    assert tf.TensorShape(None).with_rank(2).as_list() == [None, None]
+    with pytest.raises(ValueError, match=r"Shape \(1,\) must have rank 2"):
+        tf.SparseTensor([0], ["fox"], [1])

@@ -334,9 +334,13 @@ def _graph_with_a_function(refers_back):
 def test_a_function_goes_with_its_graph(refers_back):
     from millrace.ops import gen_ops
 
+    from millrace.ops import script_ops
+
+    gc.collect()
+    before = script_ops._py_funcs.size()
     function, graph, token = _graph_with_a_function(refers_back)
     gc.collect()
-    assert function() is None and graph() is None
+    assert function() is None and graph() is None and script_ops._py_funcs.size() == before
     with pytest.raises(tf.errors.InvalidArgumentError, match="is not found"):
         run(gen_ops.py_func(input=[], token=token, Tout=[tf.float64]))
 

@@ -358,3 +358,16 @@ def test_a_program_that_forgets_to_start_them_is_told():
     told, *shapes = out.splitlines()
     assert "'batch/fifo_queue'" in told and "tf.train.start_queue_runners" in told
     assert shapes == ["(8,)", "(8,)"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_operations_by_name():
+    queue, enqueue = counting(3)
+    runner = tf.train.QueueRunner(queue, [enqueue.name, "no operation"])
+    assert list(runner.to_proto().enqueue_op_name) == [enqueue.name, "no operation"]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for thread in runner.create_threads(session, start=True):
+            thread.join(10)
+        assert session.run(queue.size()) == 3
+    assert ["'no operation' refers to an Operation not in the graph" in str(e) for e in runner.exceptions_raised] == [True]

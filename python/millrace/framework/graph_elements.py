@@ -300,10 +300,22 @@ class Operation(_core.Operation):
         """traceback, with the line where the function around it starts: that is not kept, and 1."""
         return [(*entry, 1) for entry in self.traceback]
 
+    def _differentiated(self) -> Optional["Operation"]:
+        scopes, ends = self.graph.__dict__.get("_gradient_scopes", ()), [i + 1 for i, c in enumerate(self.name) if c == "/"]
+        start = next((end for end in ends if self.name[:end] in scopes), None)
+        name, parted, _ = self.name[start:].rpartition("_grad/")
+        if start is None or not parted or self.type == "AddN":  # a sum of gradients is that of no operation
+            return None
+        try:
+            return self.graph.get_operation_by_name(name)
+        except KeyError:
+            return None
+
     @property
     def _original_op(self) -> Any:
-        """The operation that it is the gradient of, where the graph was told (Graph._original_op)."""
-        return self.graph.__dict__.get("_originals", {}).get(self.name)
+        """The operation that it is the gradient of: what the graph was told (Graph._original_op), or what tf.gradients named it for."""
+        told = self.graph.__dict__.get("_originals", {})
+        return told[self.name] if self.name in told else self._differentiated()
 
     @_original_op.setter
     def _original_op(self, op: "Operation") -> None:

@@ -292,7 +292,9 @@ class TensorShape:
         return TensorShape(self._dims + other._dims)
 
     def with_rank(self, rank: int) -> "TensorShape":
-        """This shape, known to have that rank."""
+        """This shape, known to have that rank. ValueError: it has another one."""
+        if self.ndims not in (None, rank):
+            raise at_user_line(ValueError("Shape %s must have rank %d" % (self, rank)))
         return self.merge_with(unknown_shape(rank))
 
     def with_rank_at_least(self, rank: int) -> "TensorShape":

@@ -102,6 +102,7 @@ def _gradients(
                     )
                 incoming[i] = g
         _failed.error = None
+        graph.__dict__.setdefault("_gradient_scopes", set()).add(scope)
         effects.settle(graph)
         try:
             made = _core.add_gradients(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import weakref
 from typing import Any, Callable, List, Optional, Tuple
 
 import numpy as np
@@ -33,6 +34,20 @@ class _Mistake(Exception):
     def __init__(self, message: str, code: int = errors.INVALID_ARGUMENT) -> None:
         super().__init__(message)
         self.code = code
+
+
+class _Functions:
+    """The functions that operations may call: each goes with the last graph that has such an operation."""
+
+    def __init__(self) -> None:
+        self.calls: "weakref.WeakSet[Callable[..., Any]]" = weakref.WeakSet()
+
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.calls)
+
+
+_py_funcs = _Functions()
 
 
 def _headline(error: BaseException) -> str:
@@ -110,6 +125,7 @@ def _operation(make: Any, function: Any, inputs: Any, types: Any, name: Optional
     wanted = [dtypes.as_dtype(t) for t in (types if listed else [types])]
     token = "pyfunc_%d" % next(_numbers)
     call = _wrapped(function, _name_of(function, token), wanted, view)
+    _py_funcs.calls.add(call)
     made = _core.PyFunction(token, call, _described, [t.as_datatype_enum for t in wanted])
     result = make(input=list(inputs), token=token, Tout=wanted, name=name)
     (result[0] if wanted else result).graph._py_functions.append(made)

@@ -119,7 +119,7 @@ class QueueRunner:
             self._raised = []
             self.failure = None
         threads = [
-            threading.Thread(target=self._fill, args=(sess, op, coord), name="QueueRunnerThread-%s-%s" % (self.name, op.name)) for op in self._enqueue_ops
+            threading.Thread(target=self._fill, args=(sess, op, coord), name="QueueRunnerThread-%s-%s" % (self.name, _name_of(op))) for op in self._enqueue_ops
         ]
         if coord is not None:
             threads.append(threading.Thread(target=self._cancel_on_stop, args=(sess, coord), name="QueueRunnerThread-%s-close_on_stop" % self.name))
@@ -149,7 +149,7 @@ class QueueRunner:
 
         return QueueRunnerDef(
             queue_name=stripped(self.name),
-            enqueue_op_name=[stripped(op.name) for op in self._enqueue_ops],
+            enqueue_op_name=[stripped(_name_of(op)) for op in self._enqueue_ops],
             close_op_name=stripped(self._close_op.name),
             cancel_op_name=stripped(self._cancel_op.name),
             queue_closed_exception_types=[errors.error_code_from_exception_type(t) for t in self._ends],
@@ -162,6 +162,11 @@ class QueueRunner:
 
 
 register_proto_function(GraphKeys.QUEUE_RUNNERS, QueueRunnerDef, QueueRunner.to_proto, QueueRunner.from_proto)
+
+
+def _name_of(operation: Any) -> str:
+    """The name of an operation, which programs of before 1.4 may give instead of it."""
+    return operation if isinstance(operation, str) else operation.name
 
 
 def _run_quietly(sess: Any, operation: Any) -> None:

@@ -162,6 +162,11 @@ def test_a_variable_begins_where_its_words_were(tmp_path):
         warm_starting._warm_start_var_with_vocab(fruit, str(tmp_path / "new"), 3, str(tmp_path), str(tmp_path / "old"))
         session.run(tf.global_variables_initializer())
         assert session.run(fruit).tolist() == [[2], [0], [1]]
+    with tf.Graph().as_default(), tf.Session() as session:
+        parts = tf.get_variable("parts", shape=[2, 1], partitioner=lambda shape, dtype: [2, 1])
+        warm_starting._warm_start_var(parts, str(tmp_path), prev_tensor_name="fruit")
+        session.run(tf.global_variables_initializer())
+        assert session.run(list(parts)) == [[[1]], [[2]]]
 
 
 def test_rows_of_composite_tensors():

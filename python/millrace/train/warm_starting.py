@@ -138,6 +138,12 @@ def _infer_var_name(var: Any) -> str:
     return _get_var_info(var)[0]
 
 
+def _warm_start_var(var: Any, prev_ckpt: str, prev_tensor_name: Optional[str] = None) -> None:
+    """warm_start of one variable, as releases up to 1.8 call it."""
+    name, parts = _get_var_info(var, prev_tensor_name)
+    checkpoint_utils.init_from_checkpoint(prev_ckpt, {name: parts})
+
+
 def _warm_start_var_with_vocab(
     var: Any,
     current_vocab_path: str,

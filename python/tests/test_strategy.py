@@ -385,3 +385,35 @@ def test_gradients_by_the_variables_that_a_function_reads():
         assert by is w and session.run(gradient) == 42.0  # 2 (2 * 3 + 1) 3
         with pytest.raises(ValueError, match="No trainable variables were accessed"):
             backprop.implicit_grad(lambda x: x * x)(tf.constant(3.0))
+
+
+def test_strategies_of_towers_are_derived_from_by_their_own_methods():
+    distribute = names.find("python.training.distribute")
+
+    class Counting(distribute.DistributionStrategy):
+        def _call_for_each_tower(self, fn, *args, **kwargs):
+            with distribute.TowerContext(self, tower_id=0):
+                return ["tower", fn(*args, **kwargs)]
+
+        def _create_variable(self, next_creator, *args, **kwargs):
+            return "made " + kwargs["name"]
+
+    strategy = Counting()
+
+    def body(first, second):
+        tower = distribute.get_tower_context()
+        assert tower.distribution_strategy is distribute.get_distribution_strategy() is strategy and tower.is_single_tower and tower.tower_id == 0
+        assert distribute.get_cross_tower_context() is None and tf.Variable(1.0, name="v") == "made v"
+        return tower.merge_call(lambda given, a, b: (given is strategy, distribute.get_tower_context(), a + b), first, b=second)
+
+    with pytest.raises(RuntimeError, match="scope"):
+        strategy.call_for_each_tower(body, 1, 2)
+    with strategy.scope():
+        assert distribute.get_tower_context() is None and distribute.get_cross_tower_context() is strategy
+        assert strategy.call_for_each_tower(body, 1, second=2) == ["tower", (True, None, 3)]
+        assert strategy.reduce("sum", 5) == 5 and strategy.update("v", lambda v, by: v + by, "w") == "vw" and strategy.broadcast(3) == 3
+        with pytest.raises(RuntimeError, match="Need to be inside"):
+            distribute.require_tower_context(distribute._default_tower_context)
+    tower = distribute.get_tower_context()
+    assert tower is distribute._default_tower_context and not distribute.has_distribution_strategy()
+    assert tower.merge_call(lambda given, text: (given is distribute._default_distribution_strategy, text), "bar") == (True, "bar")

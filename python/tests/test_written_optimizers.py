@@ -360,3 +360,16 @@ def test_a_subclass_may_take_but_its_first_arguments_by_position():
         session.run(tf.global_variables_initializer())
         session.run(step)
         np.testing.assert_allclose(session.run(v), 0.4, rtol=1e-6)
+
+
+def test_whole_numbers_as_settings_are_cast_to_the_variables_type():
+    class Adam(tf.train.AdamOptimizer):
+        def _apply_dense(self, grad, var):
+            return super()._apply_dense(grad, var)
+
+    v = tf.Variable(3.0)
+    step = Adam(1, beta1=0, epsilon=1).minimize(v)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(step)
+        np.testing.assert_allclose(session.run(v), 3 - 0.031622777 / 1.031622777, rtol=1e-5)  # sqrt(1 - beta2) of a gradient of 1

@@ -193,7 +193,7 @@ class RuleOptimizer(Optimizer):
         """What _prepare has kept, and the powers, by the names of the update op's arguments, in a type."""
         kept = {n: getattr(self, self._tensor_names.get(n, "_%s_tensor" % n)) for n in self._hyper()}
         kept.update((p + "_power", self._get_non_slot_variable(p + "_power")) for p in self._powers)
-        return {n: math_ops.cast(t, dtype) if t.dtype.is_floating else t for n, t in kept.items()}
+        return {n: math_ops.cast(t, dtype) for n, t in kept.items()}
 
     def _updated(self, op: str, var: Any, **given: Any) -> Any:
         """The rule's update of a variable by a gradient, and by what else is given in place of what _prepare has kept."""
@@ -212,7 +212,7 @@ class RuleOptimizer(Optimizer):
         hyper = self._hyper_in(dtypes.float32)
         with get_default_graph().control_dependencies(update_ops):
             powers = [self._get_non_slot_variable(p + "_power") for p in self._powers]
-            moved = [v.assign(v.value() * hyper[p], use_locking=self._use_locking) for p, v in zip(self._powers, powers)]
+            moved = [v.assign(v.value() * math_ops.cast(hyper[p], v.dtype.base_dtype), use_locking=self._use_locking) for p, v in zip(self._powers, powers)]
         return control_flow_ops.group(*update_ops, *moved, name=name_scope)
 
 

@@ -74,7 +74,9 @@ same(
 same("Xdivy Xlogy Atan2 DivNoNan", "333x777", lambda d: of(d.uniform((333, 777), 0.1, 1), d.uniform((333, 777), 0.1, 1)), "float32 float64")
 same("Angle ComplexAbs Real Imag", "777777", lambda d: of(d.any((777_777,))), "complex64")
 same("Exp Sqrt Conj Tanh", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
-same("Mul RealDiv", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1), d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
+same("Log Rsqrt Reciprocal Sign", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
+same("Mul RealDiv Xlogy", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1), d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
+same("Erfinv Ndtri", "333x777", lambda d: of(d.uniform((333, 777), 0.01, 0.99)), "float64")
 same("BitwiseAnd BitwiseXor LeftShift RightShift", "777777", lambda d: of(d.uniform((777_777,), 0, 5), d.uniform((777_777,), 0, 5)), "int64 uint8 int16")
 same("Invert", "777777", lambda d: of(d.uniform((777_777,), 0, 5)), "int64 uint8 int32")
 same("LogicalNot", "777777", lambda d: of(d.any((777_777,))), "bool")
@@ -279,14 +281,34 @@ for _b, _m, _k, _n in (
             lambda d, b=_b, m=_m, k=_k, n=_n, t=_adj: of(d.uniform((b, m, k)), d.uniform((b, n, k) if t else (b, k, n)), adj_y=t),
             "float32 float64",
         )
+for _b, _m, _k, _n in ((1000, 2, 2, 2), (2000, 3, 3, 1), (500, 4, 4, 4), (100, 8, 8, 8)):
+    for _adj in (False, True):
+        add(
+            "BatchMatMulV2",
+            f"{_b} of {_m}x{_k}x{_n}{', b turned' * _adj}",
+            lambda d, b=_b, m=_m, k=_k, n=_n, t=_adj: of(d.uniform((b, m, k)), d.uniform((b, n, k) if t else (b, k, n)), adj_y=t),
+            "complex64 complex128",
+        )
+same("MatMul", "10000x3 by 3x3", lambda d: of(d.uniform((10_000, 3)), d.uniform((3, 3))), "complex64 complex128")
 same("BatchMatMulV2", "100 of 30x40 by one 40x50", lambda d: of(d.uniform((100, 30, 40)), d.uniform((40, 50))))
 same("BatchMatMulV2", "one 30x40 by 100 of 40x50", lambda d: of(d.uniform((30, 40)), d.uniform((100, 40, 50))))
 same("Einsum", "abc,acd->abd", lambda d: of([d.uniform((30, 40, 50)), d.uniform((30, 50, 60))], equation="abc,acd->abd"))
+same("Einsum", "ij,ij->", lambda d: of([d.uniform((333, 77)), d.uniform((333, 77))], equation="ij,ij->"))
 same("Einsum", "bhqd,bhkd->bhqk", lambda d: of([d.uniform((4, 60, 8, 32)), d.uniform((4, 60, 8, 32))], equation="bqhd,bkhd->bhqk"))
 same("Cholesky", "3000 of 3x3", lambda d: of(definite(d, 3000, 3, 3)), "float32 float64")
 same("Cholesky", "100 of 50x50", lambda d: of(definite(d, 100, 50, 50)), "float32 float64")
 same("MatrixInverse MatrixDeterminant Lu LogMatrixDeterminant", "3000 of 3x3", lambda d: of(dominant(d, 3000, 3, 3)), "float32 float64")
 same("MatrixInverse MatrixDeterminant Lu LogMatrixDeterminant", "100 of 50x50", lambda d: of(dominant(d, 100, 50, 50)), "float32 float64")
+same("MatrixInverse MatrixDeterminant Lu LogMatrixDeterminant Qr Svd", "100x100", lambda d: of(dominant(d, 100, 100)), "complex64 complex128")
+same("Qr", "300x10", lambda d: of(d.uniform((300, 10))), "complex64 complex128")
+same("MatrixSquareRoot MatrixLogarithm", "100 of 8x8", lambda d: of(dominant(d, 100, 8, 8)), "float32 float64 complex64")
+same("MatrixSquareRoot MatrixLogarithm", "50x50", lambda d: of(dominant(d, 50, 50)), "float32 float64 complex64")
+same(
+    "TridiagonalSolve",
+    "33 of 100 by 3",
+    lambda d: of(np.stack([d.rng.random((33, 100)), 3 + d.rng.random((33, 100)), d.rng.random((33, 100))], 1), d.uniform((33, 100, 3))),
+    "float32 complex64",
+)
 same("Qr Svd", "500 of 5x5", lambda d: of(dominant(d, 500, 5, 5)), "float32 float64")
 same("Qr Svd", "30 of 50x50", lambda d: of(dominant(d, 30, 50, 50)))
 same("Qr Svd", "500x20", lambda d: of(d.uniform((500, 20))))
@@ -449,10 +471,13 @@ same("RandomShuffle", "77777x3", lambda d: of(d.any((77_777, 3)), seed=7), "floa
 same("RandomGamma", "20 x 5000", lambda d: of(int32(20), d.uniform((5000,), 0.5, 3), seed=7))
 same("RandomPoissonV2", "20 x 5000", lambda d: of(int32(20), d.uniform((5000,), 0.5, 20), seed=7))
 same("Multinomial", "1000x10, 10 each", lambda d: of(d.uniform((1000, 10)), np.array(10), seed=7))
-for _n in (8, 60, 64, 100, 243, 1000, 1001, 4096):
+for _n in (2, 3, 4, 8, 60, 64, 100, 243, 1000, 1001, 4096):
     same("FFT IFFT", f"{200_000 // _n} of {_n}", lambda d, n=_n: of(d.uniform((200_000 // n, n))), "complex64 complex128")
     add("RFFT", f"{200_000 // _n} of {_n}", lambda d, n=_n: of(d.uniform((200_000 // n, n)), int32(n)))
     add("IRFFT", f"{200_000 // _n} of {_n}", lambda d, n=_n: of(d.uniform((200_000 // n, n // 2 + 1)), int32(n)), "complex64")
+same("FFT2D", "1000 of 8x8", lambda d: of(d.uniform((1000, 8, 8))), "complex64 complex128")
+same("FFT2D", "2000 of 4x4", lambda d: of(d.uniform((2000, 4, 4))), "complex64")
+same("RFFT2D", "1000 of 8x8", lambda d: of(d.uniform((1000, 8, 8)), int32(8, 8)))
 same("FFT2D", "30 of 60x60", lambda d: of(d.uniform((30, 60, 60))), "complex64")
 same("FFT2D", "3 of 243x99", lambda d: of(d.uniform((3, 243, 99))), "complex64")
 same("FFT3D", "32x32x32", lambda d: of(d.uniform((32, 32, 32))), "complex64")

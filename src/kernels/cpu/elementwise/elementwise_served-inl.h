@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 tiles of functions that serve most numbers without branches; the others go through scalar functions. Included
+// Tiles of functions that serve most numbers without branches; the others go through scalar functions. Included
 // once per instruction set.
 // clang-format off
 #if defined(MILLRACE_ELEMENTWISE_SERVED_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -32,12 +32,12 @@ HWY_INLINE double ByPowers(const double (&c)[N], double t) {
 }
 
 // Fn::Do(x) where Fn::Serves(x), which it may be asked anyway; else Fn::Slow(x).
-template <class Fn>
+template <class Fn, typename T>
 void RunServed(const void* in_raw, void* out_raw, int64_t n) {
-  const float* in = static_cast<const float*>(in_raw);
-  float* out = static_cast<float*>(out_raw);
+  const T* in = static_cast<const T*>(in_raw);
+  T* out = static_cast<T*>(out_raw);
   constexpr int64_t kServedBlock = 256;
-  float x[kServedBlock];  // out may be in
+  T x[kServedBlock];  // out may be in
   for (int64_t i = 0; i < n; i += kServedBlock, in += kServedBlock, out += kServedBlock) {
     const int64_t k = std::min(kServedBlock, n - i);
     std::copy(in, in + k, x);
@@ -46,17 +46,17 @@ void RunServed(const void* in_raw, void* out_raw, int64_t n) {
 #pragma GCC ivdep
     for (int64_t j = 0; j < k; ++j) out[j] = Fn::Do(x[j]);
     for (int64_t j = 0; other != 0 && j < k; ++j) {
-      if (!Fn::Serves(x[j])) out[j] = static_cast<float>(Fn::Slow(static_cast<double>(x[j])));
+      if (!Fn::Serves(x[j])) out[j] = static_cast<T>(Fn::Slow(static_cast<double>(x[j])));
     }
   }
 }
 
-template <class Fn>
+template <class Fn, typename T = float>
 void AddServed(TileTable& t, const char* name, float cost) {
   TileFn f;
-  f.in = f.out = DType::kFloat;
+  f.in = f.out = DTypeOf<T>::value;
   f.cost = cost;
-  f.unary = &RunServed<Fn>;
+  f.unary = &RunServed<Fn, T>;
   t.Add(name, f);
 }
 

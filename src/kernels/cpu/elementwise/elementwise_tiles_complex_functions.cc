@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Complex tiles whose numbers are worth vector code: quotient, square root and exponential, in double, of the real and
-// the imaginary parts side by side. Blocks in which a number is too large, too small or none go through the C library.
+// Complex tiles whose numbers are worth vector code: quotient, square root, exponential, logarithm and the like, in
+// double, of the real and the imaginary parts side by side. Blocks in which a number is too large, too small or none go
+// through the C library.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -11,6 +12,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h
 #include "kernels/cpu/elementwise/elementwise_functions-inl.h"
+#include "kernels/cpu/elementwise/elementwise_twofold.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace {
@@ -134,6 +136,106 @@ struct Exponential {
   }
 };
 
+// Of numbers that are not 0.
+struct NotZero {
+  template <typename R>
+  static bool Serves(const Parts& a, int64_t n) {
+    return SquareRoot::Serves<R>(a, n);
+  }
+};
+
+struct Inverse : NotZero {
+  template <typename R>
+  static void Run(const Parts& a, int64_t n, Parts* out) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double norm = a.re[i] * a.re[i] + a.im[i] * a.im[i];
+      out->re[i] = a.re[i] / norm;
+      out->im[i] = -a.im[i] / norm;
+    }
+  }
+  template <typename C>
+  static C One(C a) {
+    return C(1) / a;
+  }
+};
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2  // what has sizes and angles as vector code
+
+struct Direction : NotZero {
+  template <typename R>
+  static void Run(const Parts& a, int64_t n, Parts* out) {
+    double size[kComplexBlock];
+    Sizes(a.re, a.im, n, size);
+    for (int64_t i = 0; i < n; ++i) {
+      out->re[i] = a.re[i] / size[i];
+      out->im[i] = a.im[i] / size[i];
+    }
+  }
+  template <typename C>
+  static C One(C a) {
+    return a == C(0) ? C(0) : a / std::abs(a);
+  }
+};
+
+// The square root's conjugate over the size.
+struct InverseRoot : NotZero {
+  template <typename R>
+  static void Run(const Parts& a, int64_t n, Parts* out) {
+    double size[kComplexBlock];
+    Sizes(a.re, a.im, n, size);
+    for (int64_t i = 0; i < n; ++i) {
+      const double re = a.re[i], im = a.im[i];
+      const double large = std::sqrt(0.5 * (std::abs(re) + size[i])), small = 0.5 * im / large;
+      out->re[i] = (re < 0.0 ? std::abs(small) : large) / size[i];
+      out->im[i] = -(re < 0.0 ? std::copysign(large, im) : small) / size[i];
+    }
+  }
+  template <typename C>
+  static C One(C a) {
+    return C(1) / std::sqrt(a);
+  }
+};
+
+struct Logarithm : NotZero {
+  template <typename R>
+  static void Run(const Parts& a, int64_t n, Parts* out) {
+    static const BinaryTile angle = Tiles().Find("Atan2", DType::kDouble)->vv;
+    constexpr int kTerms = sizeof(R) == 4 ? kFloatLogTerms : FloatTraits<double>::kLogTerms;
+    double u[kComplexBlock], c[kComplexBlock];
+    LogParts(a.re, a.im, n, u, c);
+    for (int64_t i = 0; i < n; ++i) out->re[i] = 0.5 * (LogNormal<double, kTerms>(u[i]) + c[i]);
+    angle(a.im, a.re, out->im, n);
+  }
+  template <typename C>
+  static C One(C a) {
+    return std::log(a);
+  }
+};
+
+struct TimesLogarithm {
+  template <typename R>
+  static bool Serves(const Parts& a, const Parts& b, int64_t n) {
+    return NotZero::Serves<R>(a, n) && NotZero::Serves<R>(b, n);
+  }
+  template <typename R>
+  static void Run(const Parts& a, const Parts& b, int64_t n, Parts* out) {
+    Parts log;
+    Logarithm::Run<R>(b, n, &log);
+    for (int64_t i = 0; i < n; ++i) {
+      out->re[i] = a.re[i] * log.re[i] - a.im[i] * log.im[i];
+      out->im[i] = a.re[i] * log.im[i] + a.im[i] * log.re[i];
+    }
+  }
+  template <typename C>
+  static C One(C a, C b) {
+    if (a == C(0)) return C(0);
+    const C log = std::log(b);
+    return C(a.real() * log.real() - a.imag() * log.imag(), a.real() * log.imag() + a.imag() * log.real());
+  }
+};
+
+#endif
+
 template <class Op, typename R>
 void ComplexUnary(const void* a_raw, void* out_raw, int64_t n) {
   const R* a = static_cast<const R*>(a_raw);
@@ -191,6 +293,13 @@ void AddFor(TileTable& t) {
   f.vs = &ComplexBinary<Quotient, R, 1, 0>;
   f.sv = &ComplexBinary<Quotient, R, 0, 1>;
   t.Add("RealDiv", f);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  f.cost = 8;
+  f.vv = &ComplexBinary<TimesLogarithm, R, 1, 1>;
+  f.vs = &ComplexBinary<TimesLogarithm, R, 1, 0>;
+  f.sv = &ComplexBinary<TimesLogarithm, R, 0, 1>;
+  t.Add("Xlogy", f);
+#endif
   f.vv = f.vs = f.sv = nullptr;
   f.cost = 4;
   f.unary = &ComplexUnary<SquareRoot, R>;
@@ -198,6 +307,19 @@ void AddFor(TileTable& t) {
   f.cost = 6;
   f.unary = &ComplexUnary<Exponential, R>;
   t.Add("Exp", f);
+  f.cost = 2;
+  f.unary = &ComplexUnary<Inverse, R>;
+  t.Add("Reciprocal", f);
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  f.unary = &ComplexUnary<Direction, R>;
+  t.Add("Sign", f);
+  f.cost = 5;
+  f.unary = &ComplexUnary<InverseRoot, R>;
+  t.Add("Rsqrt", f);
+  f.cost = 8;
+  f.unary = &ComplexUnary<Logarithm, R>;
+  t.Add("Log", f);
+#endif
 }
 
 void AddTiles(TileTable& t) {

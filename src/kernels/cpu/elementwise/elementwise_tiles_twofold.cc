@@ -73,6 +73,12 @@ HWY_INLINE V RoundedFrom(V base, V base_low, V flip, Twofold v) {
   return Rounded(Sum(base, hn::Xor(v.high, flip), hn::Add(hn::Xor(v.low, flip), base_low)));
 }
 
+// a + b, whichever is larger.
+HWY_INLINE Twofold AnySum(V a, V b) {
+  const V sum = hn::Add(a, b), part = hn::Sub(sum, a);
+  return {sum, hn::Add(hn::Sub(a, hn::Sub(sum, part)), hn::Sub(b, part))};
+}
+
 // The sum of c[k] z^k.
 template <size_t N>
 HWY_INLINE V Polynomial(const double (&c)[N], V z) {
@@ -231,6 +237,46 @@ struct ErfcOp {
 
 #endif
 
+// |a|^2.
+HWY_INLINE Twofold SquareOfSize(V re, V im) {
+  const V x = hn::Max(hn::Abs(re), hn::Abs(im)), y = hn::Min(hn::Abs(re), hn::Abs(im));
+  const V p = hn::Mul(x, x), q = hn::Mul(y, y);
+  return Sum(p, q, hn::Add(hn::MulSub(x, x, p), hn::MulSub(y, y, q)));
+}
+
+bool SizesOf(const double* re, const double* im, int64_t n, double* sizes) {
+  ForVectors<double>(n, [&](auto how, int64_t i) HWY_ATTR {
+    const Twofold square = SquareOfSize(how.Load(re + i), how.Load(im + i));
+    const V root = hn::Sqrt(square.high);
+    const V rest = hn::Add(hn::NegMulAdd(root, root, square.high), square.low);
+    how.Store(hn::MulAdd(rest, hn::Div(Set(0.5), root), root), sizes + i);
+  });
+  return true;
+}
+
+// Near 1 from |a|^2 - 1, whose digits are all there.
+bool LogPartsOf(const double* re, const double* im, int64_t n, double* u, double* c) {
+  ForVectors<double>(n, [&](auto how, int64_t i) HWY_ATTR {
+    const V a = hn::Abs(how.Load(re + i)), b = hn::Abs(how.Load(im + i)), one = Set(1.0);
+    const V x = hn::Max(a, b), y = hn::Min(a, b);
+    const V p = hn::Mul(x, x), q = hn::Mul(y, y);
+    const V p_low = hn::MulSub(x, x, p), q_low = hn::MulSub(y, y, q);
+    const Twofold square = Sum(p, q, hn::Add(p_low, q_low));
+    // The sum of p - 1, q and what the squares lost, and what each addition lost.
+    const Twofold lows = AnySum(p_low, q_low), first = AnySum(p, Set(-1.0)), second = AnySum(first.high, q);
+    const Twofold third = AnySum(second.low, first.low), fourth = AnySum(third.high, lows.high);
+    const Twofold all = AnySum(second.high, fourth.high);
+    const V rest = hn::Add(hn::Add(hn::Add(third.low, fourth.low), lows.low), all.low);
+    const V t = hn::Add(all.high, rest), t_low = hn::Sub(rest, hn::Sub(t, all.high));
+    const V above = hn::Add(one, t);
+    const auto near = hn::And(hn::Gt(square.high, Set(0.5)), hn::Lt(square.high, Set(2.0)));
+    how.Store(hn::IfThenElse(near, above, square.high), u + i);
+    const V correction = hn::IfThenElse(near, hn::Add(hn::Sub(t, hn::Sub(above, one)), t_low), square.low);
+    how.Store(hn::Div(correction, hn::IfThenElse(near, above, square.high)), c + i);
+  });
+  return true;
+}
+
 void AddTiles(TileTable& t) {
   TileFn f;
   f.in = f.out = DType::kDouble;
@@ -256,6 +302,8 @@ void AddTiles(TileTable& t) {
 
 #else
 
+bool SizesOf(const double*, const double*, int64_t, double*) { return false; }
+bool LogPartsOf(const double*, const double*, int64_t, double*, double*) { return false; }
 void AddTiles(TileTable&) {}
 
 #endif
@@ -269,7 +317,15 @@ HWY_AFTER_NAMESPACE();
 namespace millrace {
 namespace {
 HWY_EXPORT(AddTiles);
+HWY_EXPORT(SizesOf);
+HWY_EXPORT(LogPartsOf);
 }  // namespace
+bool Sizes(const double* re, const double* im, int64_t n, double* sizes) {
+  return HWY_DYNAMIC_DISPATCH(SizesOf)(re, im, n, sizes);
+}
+bool LogParts(const double* re, const double* im, int64_t n, double* u, double* c) {
+  return HWY_DYNAMIC_DISPATCH(LogPartsOf)(re, im, n, u, c);
+}
 void AddTwofoldTiles(TileTable& t) { HWY_DYNAMIC_DISPATCH(AddTiles)(t); }
 }  // namespace millrace
 #endif  // HWY_ONCE

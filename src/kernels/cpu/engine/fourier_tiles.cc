@@ -365,72 +365,95 @@ constexpr int kWidest = 32;
 constexpr int kWidest = 16;
 #endif
 
-// Whether the lanes' numbers of one k lie side by side.
-bool SideBySide(const SignalLayout& s) {
-  for (int64_t l = 1; l < s.lanes; ++l) {
-    if (s.at[l] != s.at[0] + 2 * l) return false;
+// How many lanes from `first` on have their numbers of one k side by side.
+int64_t SideBySide(const SignalLayout& s, int64_t first) {
+  int64_t l = first + 1;
+  while (l < s.lanes && s.at[l] == s.at[l - 1] + 2) ++l;
+  return l - first;
+}
+
+// Numbers of `lanes` lanes that lie side by side, where a short count is known when this is compiled.
+template <int kLanes, typename T>
+void GatherSide(const SignalLayout& s, const T* values, int64_t first, int64_t lanes, T* re, T* im) {
+  if constexpr (kLanes > 0) lanes = kLanes;
+  for (int64_t k = 0; k < s.n; ++k) {
+    const T* from = values + s.at[first] + k * s.stride;
+    T *const to_re = re + k * s.lanes + first, *const to_im = im + k * s.lanes + first;
+#pragma GCC ivdep
+    for (int64_t l = 0; l < lanes; ++l) {
+      to_re[l] = from[2 * l];
+      to_im[l] = from[2 * l + 1];
+    }
   }
-  return true;
+}
+template <int kLanes, typename T>
+void ScatterSide(const SignalLayout& s, const T* re, const T* im, T scale, int64_t first, int64_t lanes, T* values) {
+  if constexpr (kLanes > 0) lanes = kLanes;
+  for (int64_t k = 0; k < s.n; ++k) {
+    T* to = values + s.at[first] + k * s.stride;
+    const T *const from_re = re + k * s.lanes + first, *const from_im = im + k * s.lanes + first;
+#pragma GCC ivdep
+    for (int64_t l = 0; l < lanes; ++l) {
+      to[2 * l] = from_re[l] * scale;
+      to[2 * l + 1] = from_im[l] * scale;
+    }
+  }
 }
 
 template <typename T>
 void GatherOf(const SignalLayout& s, const T* values, T* re, T* im) {
-  if (s.lanes > 1 && SideBySide(s)) {
-    for (int64_t k = 0; k < s.n; ++k) {
-      const T* from = values + s.at[0] + k * s.stride;
-#pragma GCC ivdep
-      for (int64_t l = 0; l < s.lanes; ++l) {
-        re[k * s.lanes + l] = from[2 * l];
-        im[k * s.lanes + l] = from[2 * l + 1];
-      }
-    }
-    return;
-  }
-  const auto one_by_one = [&](int64_t lane, int64_t begin) {
-    for (int64_t k = begin; k < s.n; ++k) {
-      re[k * s.lanes + lane] = values[s.at[lane] + k * s.stride];
-      im[k * s.lanes + lane] = values[s.at[lane] + k * s.stride + 1];
-    }
-  };
   int64_t l = 0;
-  if (s.stride == 2) {
+  if (s.stride == 2 && s.n > 1) {
+    const auto one_by_one = [&](int64_t lane, int64_t begin) {
+      for (int64_t k = begin; k < s.n; ++k) {
+        re[k * s.lanes + lane] = values[s.at[lane] + 2 * k];
+        im[k * s.lanes + lane] = values[s.at[lane] + 2 * k + 1];
+      }
+    };
     const int64_t n = s.n - s.n % (kWidest / static_cast<int64_t>(sizeof(T)) / 2);
     l = GatherSquares<T, kWidest>(s, values, l, n, re, im);
     if constexpr (kWidest > 32) l = GatherSquares<T, 32>(s, values, l, n, re, im);
     if constexpr (kWidest > 16) l = GatherSquares<T, 16>(s, values, l, n, re, im);
     for (int64_t done = 0; done < l; ++done) one_by_one(done, n);
+    for (; l < s.lanes; ++l) one_by_one(l, 0);
   }
-  for (; l < s.lanes; ++l) one_by_one(l, 0);
+  for (int64_t run = 0; l < s.lanes; l += run) {
+    run = SideBySide(s, l);
+    switch (run) {
+      case 1: GatherSide<1>(s, values, l, run, re, im); break;
+      case 4: GatherSide<4>(s, values, l, run, re, im); break;
+      case 8: GatherSide<8>(s, values, l, run, re, im); break;
+      default: GatherSide<0>(s, values, l, run, re, im);
+    }
+  }
 }
 
 template <typename T>
 void ScatterOf(const SignalLayout& s, const T* re, const T* im, T scale, T* values) {
-  if (s.lanes > 1 && SideBySide(s)) {
-    for (int64_t k = 0; k < s.n; ++k) {
-      T* to = values + s.at[0] + k * s.stride;
-#pragma GCC ivdep
-      for (int64_t l = 0; l < s.lanes; ++l) {
-        to[2 * l] = re[k * s.lanes + l] * scale;
-        to[2 * l + 1] = im[k * s.lanes + l] * scale;
-      }
-    }
-    return;
-  }
-  const auto one_by_one = [&](int64_t lane, int64_t begin) {
-    for (int64_t k = begin; k < s.n; ++k) {
-      values[s.at[lane] + k * s.stride] = re[k * s.lanes + lane] * scale;
-      values[s.at[lane] + k * s.stride + 1] = im[k * s.lanes + lane] * scale;
-    }
-  };
   int64_t l = 0;
-  if (s.stride == 2) {
+  if (s.stride == 2 && s.n > 1) {
+    const auto one_by_one = [&](int64_t lane, int64_t begin) {
+      for (int64_t k = begin; k < s.n; ++k) {
+        values[s.at[lane] + 2 * k] = re[k * s.lanes + lane] * scale;
+        values[s.at[lane] + 2 * k + 1] = im[k * s.lanes + lane] * scale;
+      }
+    };
     const int64_t n = s.n - s.n % (kWidest / static_cast<int64_t>(sizeof(T)) / 2);
     l = ScatterSquares<T, kWidest>(s, re, im, scale, l, n, values);
     if constexpr (kWidest > 32) l = ScatterSquares<T, 32>(s, re, im, scale, l, n, values);
     if constexpr (kWidest > 16) l = ScatterSquares<T, 16>(s, re, im, scale, l, n, values);
     for (int64_t done = 0; done < l; ++done) one_by_one(done, n);
+    for (; l < s.lanes; ++l) one_by_one(l, 0);
   }
-  for (; l < s.lanes; ++l) one_by_one(l, 0);
+  for (int64_t run = 0; l < s.lanes; l += run) {
+    run = SideBySide(s, l);
+    switch (run) {
+      case 1: ScatterSide<1>(s, re, im, scale, l, run, values); break;
+      case 4: ScatterSide<4>(s, re, im, scale, l, run, values); break;
+      case 8: ScatterSide<8>(s, re, im, scale, l, run, values); break;
+      default: ScatterSide<0>(s, re, im, scale, l, run, values);
+    }
+  }
 }
 
 void GatherFloat(const SignalLayout& s, const float* values, float* re, float* im) { GatherOf(s, values, re, im); }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <complex>
@@ -151,6 +152,46 @@ TYPED_TEST(GemmTest, TilesEqualTheWhole) {
   Gemm(nullptr, DTypeOf<T>::value, g);
   for (size_t i = 0; i < whole.size(); ++i) {
     ASSERT_NEAR(static_cast<double>(whole[i]), static_cast<double>(tiled[i]), 1e-4);
+  }
+}
+
+TEST(ComplexGemm, EqualsTheDefinition) {
+  using C = complex128;
+  for (int flags = 0; flags < 16; ++flags) {
+    for (const GemmMode mode : {GemmMode::kSet, GemmMode::kAdd, GemmMode::kSubtract}) {
+      for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+               {1, 1, 1}, {2, 2, 2}, {7, 3, 5}, {1, 40, 9}, {13, 35, 130}, {3, 2, 0}, {6, 8, 1}}) {
+        const auto part = [](int64_t count, uint32_t seed) {
+          const std::vector<double> re = Numbers<double>(count, seed), im = Numbers<double>(count, seed + 1);
+          std::vector<C> v;
+          for (size_t i = 0; i < re.size(); ++i) v.emplace_back(re[i], im[i]);
+          return v;
+        };
+        const std::vector<C> a = part(m * k, 1), b = part(k * n, 3), before = part(m * n, 5);
+        std::vector<C> c = before;
+        GemmArgs g;
+        g.m = m, g.n = n, g.k = k;
+        g.a = a.data(), g.b = b.data(), g.c = c.data();
+        g.transpose_a = flags & 1, g.transpose_b = flags & 2;
+        g.lda = g.transpose_a ? m : k, g.ldb = g.transpose_b ? k : n, g.ldc = n;
+        g.mode = mode;
+        const bool conjugate_a = flags & 4, conjugate_b = flags & 8;
+        ComplexGemm(DType::kComplex128, g, conjugate_a, conjugate_b);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            C sum = 0;
+            for (int64_t p = 0; p < k; ++p) {
+              const C x = a[static_cast<size_t>(g.transpose_a ? p * m + i : i * k + p)];
+              const C y = b[static_cast<size_t>(g.transpose_b ? j * k + p : p * n + j)];
+              sum += (conjugate_a ? std::conj(x) : x) * (conjugate_b ? std::conj(y) : y);
+            }
+            const auto at = static_cast<size_t>(i * n + j);
+            const C want = mode == GemmMode::kSet ? sum : mode == GemmMode::kAdd ? before[at] + sum : before[at] - sum;
+            EXPECT_LE(std::abs(c[at] - want), 1e-12) << m << " " << n << " " << k << " " << flags;
+          }
+        }
+      }
+    }
   }
 }
 

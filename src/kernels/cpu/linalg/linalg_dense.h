@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/engine/linalg_complex_simd.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
 
 namespace millrace::dense {
@@ -27,6 +28,29 @@ inline double Times(double a, double b) { return a * b; }
 template <typename R>
 std::complex<R> Times(std::complex<R> a, std::complex<R> b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+// What sizes are compared by: of complex64 the square in double, which is exact enough, and needs no root.
+template <typename T>
+auto SizeOf(T v) {
+  return std::abs(v);
+}
+inline double SizeOf(complex64 v) {
+  const double re = static_cast<double>(v.real()), im = static_cast<double>(v.imag());
+  return re * re + im * im;
+}
+
+template <typename T>
+T Quotient(T a, T b) {
+  return a / b;
+}
+// In double, where nothing overflows on the way.
+inline complex64 Quotient(complex64 a, complex64 b) {
+  const double ar = static_cast<double>(a.real()), ai = static_cast<double>(a.imag());
+  const double br = static_cast<double>(b.real()), bi = static_cast<double>(b.imag());
+  const double by = 1 / (br * br + bi * bi);
+  const complex64 v(static_cast<float>((ar * br + ai * bi) * by), static_cast<float>((ai * br - ar * bi) * by));
+  return std::isfinite(v.real()) && std::isfinite(v.imag()) ? v : a / b;
 }
 
 template <typename T>
@@ -48,23 +72,22 @@ template <typename T>
 void SubtractProduct(const KernelContext* ctx, View<T> a, View<T> b, int64_t m, int64_t n, int64_t k, T* c,
                      int64_t ldc) {
   if (m == 0 || n == 0 || k == 0) return;
-  if constexpr (kIsReal<T>) {
-    if (m * n * k > 512) {
-      GemmArgs g;
-      g.m = m;
-      g.n = n;
-      g.k = k;
-      g.a = a.data;
-      g.lda = a.stride;
-      g.transpose_a = a.adjoint;
-      g.b = b.data;
-      g.ldb = b.stride;
-      g.transpose_b = b.adjoint;
-      g.c = c;
-      g.ldc = ldc;
-      g.mode = GemmMode::kSubtract;
-      return Gemm(ctx, DTypeOf<T>::value, g);
-    }
+  if (m * n * k > (kIsReal<T> ? 512 : 64)) {
+    GemmArgs g;
+    g.m = m;
+    g.n = n;
+    g.k = k;
+    g.a = a.data;
+    g.lda = a.stride;
+    g.transpose_a = a.adjoint;
+    g.b = b.data;
+    g.ldb = b.stride;
+    g.transpose_b = b.adjoint;
+    g.c = c;
+    g.ldc = ldc;
+    g.mode = GemmMode::kSubtract;
+    if constexpr (kIsReal<T>) return Gemm(ctx, DTypeOf<T>::value, g);
+    return ComplexGemm(DTypeOf<T>::value, g, a.adjoint, b.adjoint);
   }
   for (int64_t i = 0; i < m; ++i) {
     T* row = c + i * ldc;
@@ -116,7 +139,7 @@ void SolveTriangle(const KernelContext* ctx, View<T> a, bool lower, bool unit, i
     }
     if (unit) return;
     const T diagonal = a(i, i);
-    for (int64_t j = 0; j < m; ++j) row[j] /= diagonal;
+    for (int64_t j = 0; j < m; ++j) row[j] = Quotient(row[j], diagonal);
   };
   if (lower) {
     for (int64_t i = 0; i < n; ++i) solve_row(i, 0, i);
@@ -180,14 +203,14 @@ bool Cholesky(const KernelContext* ctx, T* a, int64_t n) {
 // when some pivot is zero or not a number; the factors are complete all the same.
 template <typename T>
 bool Factorize(const KernelContext* ctx, T* a, int64_t n, int64_t* pivots) {
-  constexpr int64_t kPanel = 32;
+  constexpr int64_t kPanel = kIsReal<T> ? 32 : 8;
   bool regular = true;
   for (int64_t begin = 0; begin < n; begin += kPanel) {
     const int64_t end = std::min(begin + kPanel, n);
     for (int64_t j = begin; j < end; ++j) {
       int64_t best = j;
       for (int64_t i = j + 1; i < n; ++i) {
-        if (std::abs(a[i * n + j]) > std::abs(a[best * n + j])) best = i;
+        if (SizeOf(a[i * n + j]) > SizeOf(a[best * n + j])) best = i;
       }
       pivots[j] = best;
       if (best != j) std::swap_ranges(a + j * n, a + (j + 1) * n, a + best * n);
@@ -197,7 +220,7 @@ bool Factorize(const KernelContext* ctx, T* a, int64_t n, int64_t* pivots) {
         if (std::abs(pivot) == 0) continue;
       }
       for (int64_t i = j + 1; i < n; ++i) {
-        const T factor = a[i * n + j] / pivot;
+        const T factor = Quotient(a[i * n + j], pivot);
         a[i * n + j] = factor;
         for (int64_t p = j + 1; p < end; ++p) a[i * n + p] -= Times(factor, a[j * n + p]);
       }

@@ -2,14 +2,16 @@
 // CPU kernels: MatrixExponential, MatrixLogarithm, MatrixSquareRoot, in double precision.
 //
 // Exponential: Pade's approximant of degree 13 with scaling and squaring (Higham, SIAM J. Matrix Anal. 26, 2005).
-// Square root: of the complex Schur form, column by column (Bjoerck and Hammarling, 1983). Logarithm: square roots of
-// the Schur form until it is close to one, then Gauss and Legendre's rule for the integral of X (1 + t X)^-1.
+// Square root: of the complex Schur form. Logarithm: square roots of the Schur form until it is close to one, then
+// Gauss and Legendre's rule for the integral of X (1 + t X)^-1.
 #include <array>
 
 #include "base/stop_scope.h"
 #include "kernels/cpu/engine/cost.h"
 #include "kernels/cpu/linalg/linalg.h"
 #include "kernels/cpu/linalg/linalg_dense.h"
+#include "kernels/cpu/linalg/linalg_reflections.h"
+#include "kernels/cpu/linalg/linalg_schur_simd.h"
 #include "kernels/cpu/linalg/linalg_stack.h"
 
 namespace millrace {
@@ -114,106 +116,47 @@ Square<T> Exponential(const KernelContext* ctx, Square<T> a) {
   return above;
 }
 
-// (c, s) with c x + s y = r and -conj(s) x + c y = 0; c is real.
-struct Rotation {
-  double c = 1;
-  C s = 0;
-  Rotation(C x, C y) {
-    const double size = std::hypot(std::abs(x), std::abs(y));
-    if (std::abs(y) == 0 || size == 0) return;
-    if (std::abs(x) == 0) {
-      c = 0;
-      s = std::conj(y) / std::abs(y);
-      return;
-    }
-    c = std::abs(x) / size;
-    s = x / std::abs(x) * std::conj(y) / size;
+// A = Q T Q^H with T of Hessenberg's form: by reflections, which turn the rows of Q^H.
+void Hessenberg(Square<C>& t, Square<C>& adjoint) {
+  const int64_t n = t.n();
+  std::vector<C> memory(static_cast<size_t>(3 * n));
+  C *const v = memory.data(), *const work = v + n, *const conjugate = work + n;
+  for (int64_t k = 0; k + 2 < n; ++k) {
+    StopIfAsked();
+    const int64_t begin = k + 1, size = n - begin;
+    for (int64_t i = begin; i < n; ++i) v[i] = std::exchange(t(i, k), C(0));
+    C tau;
+    t(begin, k) = dense::MakeReflection(v + begin, size, &tau);
+    if (tau == C(0)) continue;
+    dense::Reflect(v, tau, begin, n, t.data() + begin, n, size, work);
+    dense::Reflect(v, tau, begin, n, adjoint.data(), n, n, work);
+    // T -= (T v) conj(tau) v^H.
+    for (int64_t i = 0; i < size; ++i) conjugate[i] = std::conj(dense::Times(tau, v[begin + i]));
+    GemmArgs product;
+    product.m = n;
+    product.n = 1;
+    product.k = size;
+    product.a = t.data() + begin;
+    product.lda = n;
+    product.b = v + begin;
+    product.ldb = 1;
+    product.c = work;
+    product.ldc = 1;
+    dense::Multiply<C>(nullptr, product, false);
+    dense::SubtractProduct(
+        nullptr, dense::View<C>{work, 1}, dense::View<C>{conjugate, size}, n, size, 1, t.data() + begin, n);
   }
-  void Apply(C& x, C& y) const { Turn(s, x, y); }
-  void ApplyAdjoint(C& x, C& y) const { Turn(std::conj(s), x, y); }  // to columns
-
- private:
-  void Turn(C by, C& x, C& y) const {
-    const C first = c * x + dense::Times(by, y);
-    y = c * y - dense::Times(std::conj(by), x);
-    x = first;
-  }
-};
-
-void RotateRows(Square<C>& a, int64_t i, const Rotation& r, int64_t from) {
-  for (int64_t j = from; j < a.n(); ++j) r.Apply(a(i, j), a(i + 1, j));
-}
-void RotateColumns(Square<C>& a, int64_t j, const Rotation& r, int64_t rows) {
-  for (int64_t i = 0; i < rows; ++i) r.ApplyAdjoint(a(i, j), a(i, j + 1));
 }
 
-// A = Q T Q^H with T triangular: rotations to Hessenberg's form, then QR steps with Wilkinson's shift, which turn the
-// rows of Q^H. False when they do not converge.
+// A = Q T Q^H with T triangular. False when it was not found.
 bool Schur(Square<C>& t, Square<C>& adjoint) {
-  const int64_t n = t.n();
-  for (int64_t j = 0; j + 2 < n; ++j) {
-    StopIfAsked();
-    for (int64_t i = n - 1; i > j + 1; --i) {
-      const Rotation r(t(i - 1, j), t(i, j));
-      RotateRows(t, i - 1, r, j);
-      RotateColumns(t, i - 1, r, n);
-      RotateRows(adjoint, i - 1, r, 0);
-      t(i, j) = 0;
-    }
-  }
-  int tries = 0;
-  for (int64_t end = n - 1; end > 0;) {
-    StopIfAsked();
-    int64_t begin = end;
-    for (; begin > 0; --begin) {
-      const double size = std::abs(t(begin, begin)) + std::abs(t(begin - 1, begin - 1));
-      if (std::abs(t(begin, begin - 1)) <= std::numeric_limits<double>::epsilon() * size) {
-        t(begin, begin - 1) = 0;
-        break;
-      }
-    }
-    if (begin == end) {
-      --end;
-      tries = 0;
-      continue;
-    }
-    if (++tries > 60) return false;
-    // The eigenvalue of the last 2 x 2 block that is closer to its corner; now and then something else.
-    const C a = t(end - 1, end - 1), b = t(end - 1, end), c = t(end, end - 1), d = t(end, end);
-    const C mean = (a + d) * 0.5, root = std::sqrt((a - d) * (a - d) * 0.25 + b * c);
-    C shift = std::abs(mean + root - d) < std::abs(mean - root - d) ? mean + root : mean - root;
-    if (tries % 10 == 0) shift = std::abs(t(end, end - 1)) + std::abs(t(end - 1, end > 1 ? end - 2 : 0));
-    for (int64_t i = begin; i <= end; ++i) t(i, i) -= shift;
-    std::vector<Rotation> rotations;
-    for (int64_t i = begin; i < end; ++i) {
-      rotations.emplace_back(t(i, i), t(i + 1, i));
-      RotateRows(t, i, rotations.back(), i);
-      t(i + 1, i) = 0;
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const Rotation& r = rotations[static_cast<size_t>(i - begin)];
-      RotateColumns(t, i, r, std::min(i + 2, end + 1));
-      RotateRows(adjoint, i, r, 0);
-    }
-    for (int64_t i = begin; i <= end; ++i) t(i, i) += shift;
-  }
-  return true;
+  Hessenberg(t, adjoint);
+  return dense::HessenbergToSchur(t.data(), adjoint.data(), t.n());
 }
 
-// Of a triangular matrix.
 Square<C> TriangularRoot(const Square<C>& t) {
-  const int64_t n = t.n();
-  Square<C> r(n);
-  for (int64_t j = 0; j < n; ++j) {
-    StopIfAsked();
-    r(j, j) = std::sqrt(t(j, j));
-    for (int64_t i = j - 1; i >= 0; --i) {
-      C rest = t(i, j);
-      for (int64_t k = i + 1; k < j; ++k) rest -= dense::Times(r(i, k), r(k, j));
-      const C sum = r(i, i) + r(j, j);
-      r(i, j) = rest == C(0) ? C(0) : rest / sum;
-    }
-  }
+  Square<C> r(t.n());
+  dense::RootOfTriangle(t.data(), r.data(), t.n());
   return r;
 }
 

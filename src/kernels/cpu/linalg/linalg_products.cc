@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/linalg/linalg_products.h"
 
+#include "kernels/cpu/engine/linalg_complex_simd.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
 #include "kernels/cpu/math/math_convert.h"
 
 namespace millrace {
 namespace {
 
-GemmBatch BatchOf(const Products& p) {
+// Product by product.
+GemmBatch EachOf(const Products& p) {
   GemmBatch batch;
   GemmArgs& g = batch.args;
   g.m = p.m;
@@ -21,12 +23,23 @@ GemmBatch BatchOf(const Products& p) {
   g.lda = p.transpose_x ? p.m : p.k;
   g.ldb = p.transpose_y ? p.k : p.n;
   g.ldc = p.n;
+  if (p.m == 1 && p.n == 1) {  // numbers that follow each other, however they are seen
+    g.transpose_a = false;
+    g.transpose_b = true;
+    g.lda = g.ldb = p.k;
+  }
   g.b_value = p.y_value;
   batch.count = p.count;
   batch.a_size = p.m * p.k;
   batch.b_size = p.k * p.n;
   batch.a_index = p.x_index;
   batch.b_index = p.y_index;
+  return batch;
+}
+
+GemmBatch BatchOf(const Products& p) {
+  GemmBatch batch = EachOf(p);
+  GemmArgs& g = batch.args;
   // One right factor for all: the left ones are one tall matrix.
   if (p.y_count == 1 && p.count > 1 && !p.transpose_x && !p.x_index) {
     g.m *= p.count;
@@ -110,8 +123,36 @@ void Separate(const KernelContext& ctx, const void* in_raw, int64_t n, bool conj
   });
 }
 
+// A right factor so small that taking the parts apart would cost as much as the work.
+bool IsSmallComplex(const Products& p) { return p.n * p.k <= 32 * 32; }
+
+template <typename T>
+Status SmallComplex(KernelContext& ctx, const Products& p) {
+  constexpr int64_t kRows = 64;  // at a time
+  using C = std::complex<T>;
+  const GemmBatch batch = EachOf(p);
+  const GemmArgs& g = batch.args;
+  const auto *x = static_cast<const C*>(p.x), *y = static_cast<const C*>(p.y);
+  auto* const result = static_cast<C*>(p.result);
+  const int64_t parts = (p.m + kRows - 1) / kRows;
+  const double cost = 20 + 0.3 * static_cast<double>(std::min(p.m, kRows) * p.n * p.k);
+  ctx.ParallelFor(p.count * parts, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t i = part / parts, row = part % parts * kRows;
+      GemmArgs one = g;
+      one.m = std::min(kRows, p.m - row);
+      one.a = x + (p.x_index ? p.x_index[i] : i) * batch.a_size + (g.transpose_a ? row : row * g.lda);
+      one.b = y + (p.y_index ? p.y_index[i] : i) * batch.b_size;
+      one.c = result + i * p.m * p.n + row * p.n;
+      ComplexGemm(DTypeOf<C>::value, one, p.conjugate_x, p.conjugate_y);
+    }
+  });
+  return absl::OkStatus();
+}
+
 template <typename T>
 Status Complex(KernelContext& ctx, const Products& p) {
+  if (IsSmallComplex(p)) return SmallComplex<T>(ctx, p);
   constexpr DType kReal = DTypeOf<T>::value;
   const int64_t x_size = p.x_count * p.m * p.k, y_size = p.y_count * p.k * p.n, size = p.count * p.m * p.n;
   MR_ASSIGN_OR_RETURN(Tensor x, Temp(ctx, kReal, 2 * x_size));

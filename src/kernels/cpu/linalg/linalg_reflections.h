@@ -65,10 +65,46 @@ struct Reflections {
   int64_t begin(int64_t k) const { return offset + k; }
 };
 
+// A product, of whose left factor complex numbers may be conjugated.
+template <typename T>
+void Multiply(const KernelContext* ctx, const GemmArgs& g, bool conjugate_a) {
+  if constexpr (kIsReal<T>) {
+    Gemm(ctx, DTypeOf<T>::value, g);
+  } else {
+    ComplexGemm(DTypeOf<T>::value, g, conjugate_a, false);
+  }
+}
+
 // c, whose rows are those of v from `begin` on, becomes (I - tau v v^H) c. `work` has `columns` elements.
 template <typename T>
 void Reflect(const T* v, T tau, int64_t begin, int64_t end, T* c, int64_t ldc, int64_t columns, T* work) {
   if (tau == T(0) || columns == 0) return;
+  if constexpr (!kIsReal<T>) {
+    GemmArgs g;
+    g.m = 1;
+    g.n = columns;
+    g.k = end - begin;
+    g.a = v + begin;
+    g.lda = end - begin;
+    g.b = c + begin * ldc;
+    g.ldb = ldc;
+    g.c = work;
+    g.ldc = columns;
+    Multiply<T>(nullptr, g, true);
+    for (int64_t j = 0; j < columns; ++j) work[j] = Times(tau, work[j]);
+    GemmArgs s;
+    s.m = end - begin;
+    s.n = columns;
+    s.k = 1;
+    s.a = v + begin;
+    s.lda = 1;
+    s.b = work;
+    s.ldb = columns;
+    s.c = c + begin * ldc;
+    s.ldc = ldc;
+    s.mode = GemmMode::kSubtract;
+    return Multiply<T>(nullptr, s, false);
+  }
   std::fill(work, work + columns, T(0));
   for (int64_t i = begin; i < end; ++i) AddScaled(Conj(v[i]), c + i * ldc, work, columns);
   for (int64_t i = begin; i < end; ++i) AddScaled(-Times(tau, v[i]), work, c + i * ldc, columns);
@@ -80,7 +116,7 @@ inline int64_t ReflectionWork(int64_t columns) {
   return 2 * kReflectionBlock * columns + kReflectionBlock * kReflectionBlock;
 }
 
-// Reflections [from, to) at once: c becomes H_from^H ... H_to-1^H c, or with `reverse` H_to-1 ... H_from c. Real types.
+// Reflections [from, to) at once: c becomes H_from^H ... H_to-1^H c, or with `reverse` H_to-1 ... H_from c.
 template <typename T>
 void ReflectBlock(const KernelContext* ctx, const Reflections<T>& r, int64_t from, int64_t to, bool reverse, T* c,
                   int64_t ldc, int64_t columns, T* work) {
@@ -90,14 +126,14 @@ void ReflectBlock(const KernelContext* ctx, const Reflections<T>& r, int64_t fro
   // I - V T V^H, T upper triangular, a column at a time.
   std::fill(triangle, triangle + b * b, T(0));
   for (int64_t j = 0; j < b; ++j) {
-    const T tau = r.tau[from + j];
+    const T tau = Conj(r.tau[from + j]);
     triangle[j * b + j] = tau;
     T dots[kReflectionBlock];
     for (int64_t k = 0; k < j; ++k) dots[k] = ConjugateDot(v + k * r.size + j, v + j * r.size + j, rows - j);
     for (int64_t i = 0; i < j; ++i) {
       T sum = 0;
-      for (int64_t k = i; k < j; ++k) sum += triangle[i * b + k] * dots[k];
-      triangle[i * b + j] = -tau * sum;
+      for (int64_t k = i; k < j; ++k) sum += Times(triangle[i * b + k], dots[k]);
+      triangle[i * b + j] = -Times(tau, sum);
     }
   }
   GemmArgs g;
@@ -110,11 +146,11 @@ void ReflectBlock(const KernelContext* ctx, const Reflections<T>& r, int64_t fro
   g.ldb = ldc;
   g.c = product;
   g.ldc = columns;
-  Gemm(ctx, DTypeOf<T>::value, g);
+  Multiply<T>(ctx, g, true);
   std::fill(scaled, scaled + b * columns, T(0));
   for (int64_t i = 0; i < b; ++i) {
     for (int64_t j = 0; j < b; ++j) {
-      const T factor = reverse ? triangle[j * b + i] : triangle[i * b + j];
+      const T factor = reverse ? Conj(triangle[j * b + i]) : triangle[i * b + j];
       if (factor != T(0)) AddScaled(factor, product + j * columns, scaled + i * columns, columns);
     }
   }
@@ -130,7 +166,7 @@ void ReflectBlock(const KernelContext* ctx, const Reflections<T>& r, int64_t fro
   s.c = c + begin * ldc;
   s.ldc = ldc;
   s.mode = GemmMode::kSubtract;
-  Gemm(ctx, DTypeOf<T>::value, s);
+  Multiply<T>(ctx, s, false);
 }
 
 // Q c with Q = H_0^H H_1^H ...; c has r.size rows.
@@ -139,14 +175,9 @@ void ApplyReflections(const KernelContext* ctx, const Reflections<T>& r, T* c, i
   if (columns == 0) return;
   for (int64_t end = r.count; end > 0;) {
     const int64_t begin = std::max<int64_t>(0, (end - 1) / kReflectionBlock * kReflectionBlock);
-    bool done = false;
-    if constexpr (kIsReal<T>) {
-      if (end - begin > 8 && columns > 8) {
-        ReflectBlock(ctx, r, begin, end, false, c, ldc, columns, work);
-        done = true;
-      }
-    }
-    for (int64_t k = end; !done && k-- > begin;) {
+    const bool block = end - begin > 8 && columns > 8;
+    if (block) ReflectBlock(ctx, r, begin, end, false, c, ldc, columns, work);
+    for (int64_t k = end; !block && k-- > begin;) {
       Reflect(r.vector(k), Conj(r.tau[k]), r.begin(k), r.size, c, ldc, columns, work);
     }
     end = begin;
@@ -158,7 +189,7 @@ template <typename T>
 void FactorizeQr(const KernelContext* ctx, T* a, int64_t m, int64_t n, const Reflections<T>& r, T* work) {
   for (int64_t from = 0; from < r.count; from += kReflectionBlock) {
     const int64_t to = std::min(from + kReflectionBlock, r.count);
-    const bool block = kIsReal<T> && n - to > 8 && to - from > 8;
+    const bool block = n - to > 8 && to - from > 8;
     const int64_t panel = block ? to : n;  // columns that see one reflection at a time
     for (int64_t k = from; k < to; ++k) {
       T* v = r.vector(k);
@@ -167,9 +198,7 @@ void FactorizeQr(const KernelContext* ctx, T* a, int64_t m, int64_t n, const Ref
       for (int64_t i = k + 1; i < m; ++i) a[i * n + k] = T(0);
       Reflect(v, r.tau[k], k, m, a + k + 1, n, panel - k - 1, work);
     }
-    if constexpr (kIsReal<T>) {
-      if (block) ReflectBlock(ctx, r, from, to, true, a + to, n, n - to, work);
-    }
+    if (block) ReflectBlock(ctx, r, from, to, true, a + to, n, n - to, work);
   }
 }
 

@@ -10,6 +10,7 @@
 namespace millrace {
 namespace {
 
+using dense::Quotient;
 using dense::Times;
 
 // y = A x for matrices of m x n.
@@ -62,7 +63,7 @@ bool SolvePivoting(const T* diagonals, int64_t m, int64_t n, T* x) {
   for (int64_t i = 0; i + 1 < m; ++i) {
     pause(1 + n);
     T below = lower[i + 1], below_main = main[at(i + 1)], below_upper = upper[at(i + 1)];
-    if (std::abs(main[at(i)]) < std::abs(below)) {
+    if (dense::SizeOf(main[at(i)]) < dense::SizeOf(below)) {
       std::swap(main[at(i)], below);
       std::swap(upper[at(i)], below_main);
       second[at(i)] = below_upper;
@@ -70,7 +71,7 @@ bool SolvePivoting(const T* diagonals, int64_t m, int64_t n, T* x) {
       std::swap_ranges(x + i * n, x + (i + 1) * n, x + (i + 1) * n);
     }
     if (main[at(i)] == T(0)) return false;
-    const T factor = below / main[at(i)];
+    const T factor = Quotient(below, main[at(i)]);
     main[at(i + 1)] = below_main - Times(factor, upper[at(i)]);
     upper[at(i + 1)] = below_upper - Times(factor, second[at(i)]);
     for (int64_t j = 0; j < n; ++j) x[(i + 1) * n + j] -= Times(factor, x[i * n + j]);
@@ -82,7 +83,7 @@ bool SolvePivoting(const T* diagonals, int64_t m, int64_t n, T* x) {
       T v = x[i * n + j];
       if (i + 1 < m) v -= Times(upper[at(i)], x[(i + 1) * n + j]);
       if (i + 2 < m) v -= Times(second[at(i)], x[(i + 2) * n + j]);
-      x[i * n + j] = v / main[at(i)];
+      x[i * n + j] = Quotient(v, main[at(i)]);
     }
   }
   return true;
@@ -98,10 +99,10 @@ bool SolvePlain(const T* diagonals, int64_t m, int64_t n, T* x) {
     pause(1 + n);
     const T pivot = i == 0 ? main[0] : main[i] - Times(lower[i], u[static_cast<size_t>(i - 1)]);
     if (pivot == T(0)) return false;
-    if (i + 1 < m) u[static_cast<size_t>(i)] = upper[i] / pivot;
+    if (i + 1 < m) u[static_cast<size_t>(i)] = Quotient(upper[i], pivot);
     for (int64_t j = 0; j < n; ++j) {
       const T v = i == 0 ? x[j] : x[i * n + j] - Times(lower[i], x[(i - 1) * n + j]);
-      x[i * n + j] = v / pivot;
+      x[i * n + j] = Quotient(v, pivot);
     }
   }
   for (int64_t i = m - 2; i >= 0; --i) {

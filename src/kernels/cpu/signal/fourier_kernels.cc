@@ -58,13 +58,24 @@ class SignalPlaces {
   }
   int64_t count() const { return count_; }
   int64_t stride() const { return stride_; }
-  int64_t operator()(int64_t i) const {
-    int64_t at = 0;
-    for (size_t d = 0; d < sizes_.size() && i > 0; ++d) {
-      at += i % sizes_[d] * strides_[d];
-      i /= sizes_[d];
+  // at[l] = `values` times the place of signal first + l.
+  void Fill(int64_t first, int64_t values, absl::Span<int64_t> at) const {
+    const size_t axes = sizes_.size();
+    int64_t index[kMaxRank], place = 0;
+    for (size_t d = 0; d < axes; ++d) {
+      index[d] = first % sizes_[d];
+      first /= sizes_[d];
+      place += index[d] * strides_[d];
     }
-    return at;
+    for (int64_t& to : at) {
+      to = values * place;
+      for (size_t d = 0; d < axes; ++d) {
+        place += strides_[d];
+        if (++index[d] < sizes_[d]) break;
+        place -= sizes_[d] * strides_[d];
+        index[d] = 0;
+      }
+    }
   }
 
  private:
@@ -72,12 +83,13 @@ class SignalPlaces {
   std::vector<int64_t> sizes_, strides_;  // from the last axis on
 };
 
-// How many signals to transform side by side: all of a vector where the cache allows.
+// How many signals to transform side by side: all of a vector where the cache allows, several where they are short.
 template <typename T>
 int64_t LanesFor(int64_t n, int64_t signals) {
-  constexpr int64_t kCache = 1 << 19, kMost = 64 / sizeof(T);
+  constexpr int64_t kCache = 1 << 19, kVector = 64 / sizeof(T), kVectors = 8, kNumbers = 512;
   const int64_t fit = kCache / (4 * static_cast<int64_t>(sizeof(T)) * n);
-  return std::clamp<int64_t>(fit, 1, std::min(kMost, std::max<int64_t>(1, signals)));
+  const int64_t most = kVector * std::clamp<int64_t>(kNumbers / (n * kVector), 1, kVectors);
+  return std::clamp<int64_t>(fit, 1, std::min(most, std::max<int64_t>(1, signals)));
 }
 
 // Calls work(lanes, places of lanes in `from`, in `to`, scratch) for groups of signals, in parallel. Places count the
@@ -93,10 +105,8 @@ void ForSignals(const KernelContext& ctx, int64_t n, const SignalPlaces& from, i
     std::vector<int64_t> from_at(static_cast<size_t>(lanes)), to_at(static_cast<size_t>(lanes));
     for (int64_t g = begin; g < end; ++g) {
       const int64_t now = std::min(lanes, to.count() - g * lanes);
-      for (int64_t l = 0; l < now; ++l) {
-        from_at[static_cast<size_t>(l)] = from_values * from(g * lanes + l);
-        to_at[static_cast<size_t>(l)] = to_values * to(g * lanes + l);
-      }
+      from.Fill(g * lanes, from_values, absl::MakeSpan(from_at).first(static_cast<size_t>(now)));
+      to.Fill(g * lanes, to_values, absl::MakeSpan(to_at).first(static_cast<size_t>(now)));
       work(now, from_at.data(), to_at.data(), scratch);
     }
   });

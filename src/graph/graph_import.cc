@@ -364,6 +364,24 @@ StatusOr<AttrMap> GraphImporter::ReadAttrs(const wire::NodeDef& node, const OpDe
   return attrs;
 }
 
+// Attributes that newer writers add and no kernel here reads: with these values results would be others.
+Status RefuseIfItMatters(const OpDef& op, const std::string& name, const AttrValue& value) {
+  const auto* flag = value.get<bool>();
+  const auto* number = value.get<int64_t>();
+  const auto* real = value.get<float>();
+  const auto* text = value.get<std::string>();
+  const auto* dtype = value.get<DType>();
+  const bool ranged = op.name == "QuantizeV2" || op.name == "Dequantize";
+  const bool matters =
+      (flag && *flag && (name == "multiply_linear_by_lr" || name == "perturb_singular")) ||
+      (text && *text == "IGNORE" && name == "bad_indices_policy") || (number && *number != 0 && name == "offset") ||
+      (ranged && ((number && *number != -1 && name == "axis") || (flag && *flag && name == "narrow_range") ||
+                  (real && *real != 0.01f && name == "ensure_minimum_range") ||
+                  (dtype && *dtype != DType::kFloat && name == "dtype")));
+  if (!matters) return absl::OkStatus();
+  return Unimplemented("op ", op.name, " with the newer attribute ", name, " other than its default is not provided");
+}
+
 // Defaults, and what old writers left out or spelled otherwise.
 Status GraphImporter::FillAttrs(const wire::NodeDef& node, const OpDef& op, AttrMap* attrs) {
   if (node.op == "StridedSlice" || node.op == "StridedSliceGrad") {
@@ -385,6 +403,7 @@ Status GraphImporter::FillAttrs(const wire::NodeDef& node, const OpDef& op, Attr
   }
   std::vector<std::string> unknown;
   MR_RETURN_IF_ERROR(CompleteAttrs(op, attrs, &unknown));
+  for (const std::string& name : unknown) MR_RETURN_IF_ERROR(RefuseIfItMatters(op, name, attrs->find(name)->second));
   // What newer writers add and nothing depends on: names for people, and what is off or empty where it is not used. And
   // what kernels read although the schema, which older readers share, does not have it.
   std::erase_if(unknown, [attrs](const std::string& name) {

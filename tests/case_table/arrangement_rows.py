@@ -398,6 +398,7 @@ def add_to(table: Table) -> None:
     table.add("BroadcastGradientArgs", shape_pairs, _reduced_axes)
     table.add("EnsureShape", ensured, lambda x, shape: x, gradient=(0,))
     table.add("CheckNumerics", finite, lambda x, message: x, gradient=(0,))
+    table.add("CheckNumericsV2", finite, lambda x, message: x, gradient=(0,))
     table.add("IdentityN", many, lambda v: v, gradient=(0,))
     table.add("StringJoin", joined_strings, _join)
     table.add("PlaceholderWithDefault", defaults, lambda x, shape: x)

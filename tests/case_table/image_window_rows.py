@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -142,14 +143,14 @@ def glimpses(d: Draw) -> Iterator[Case]:
                 yield Case([image, np.array(size), offsets], attrs)
 
 
-def glimpsed(image: np.ndarray, size: np.ndarray, offsets: np.ndarray, centered: bool, normalized: bool, **_: Any) -> np.ndarray:
+def glimpsed(image: np.ndarray, size: np.ndarray, offsets: np.ndarray, centered: bool, normalized: bool, corners: bool = False, **_: Any) -> np.ndarray:
     out = np.zeros((len(image), int(size[0]), int(size[1]), image.shape[3]))
     for n, offset in enumerate(offsets):
         start = []
         for at, whole, part in zip(offset, image.shape[1:3], size):
             at = at * whole if normalized else at
-            at = at / 2 + whole / 2 if centered else at
-            start.append(int(at - part / 2))
+            at = (at if corners and not normalized else at / 2) + whole / 2 if centered else at
+            start.append(int(at if corners and not (centered and normalized) else at - part / 2))
         for y in range(out.shape[1]):
             for x in range(out.shape[2]):
                 if 0 <= y + start[0] < image.shape[1] and 0 <= x + start[1] < image.shape[2]:
@@ -251,6 +252,7 @@ def add_to(table: Table) -> None:
     table.add("DrawBoundingBoxes", drawings(False), drawn)
     table.add("DrawBoundingBoxesV2", drawings(True), drawn)
     table.add("ExtractGlimpse", glimpses, glimpsed)
+    table.add("ExtractGlimpseV2", glimpses, functools.partial(glimpsed, corners=True))
     table.add("SampleDistortedBoundingBox", samples(False), check=check_sample)
     table.add("SampleDistortedBoundingBoxV2", samples(True), check=check_sample)
     # TensorFlow has removed it: graphs of its first versions only.

@@ -87,6 +87,10 @@ def there_and_back(version: str) -> Callable[[Draw], Iterator[Case]]:
                 ends = [np.array(low), np.array(high)]
                 if version == "":
                     yield Case([places / scale], attrs | {"num_bits": bits, "input_min": low, "input_max": high}, gradient=False)
+                elif version == "V4":
+                    for axis in (-1, 0) if shape else (-1,):
+                        by_place = [np.full(shape[:1], end) for end in (low, high)] if axis == 0 else ends
+                        yield Case([places / scale, *by_place], attrs | {"num_bits": bits, "axis": axis}, gradient=False)
                 elif version == "V2":
                     for mode in ("HALF_TO_EVEN", "HALF_UP"):
                         yield Case([places / scale, *ends], attrs | {"num_bits": bits, "round_mode": mode}, gradient=False)
@@ -97,11 +101,26 @@ def there_and_back(version: str) -> Callable[[Draw], Iterator[Case]]:
 
 
 def back(x: np.ndarray, *ends: np.ndarray, signed_input: bool, range_given: bool, **attrs: Any) -> np.ndarray:
-    low = float(ends[0]) if ends else attrs["input_min"]
-    high = float(ends[1]) if ends else attrs["input_max"]
+    if ends and ends[0].size == 0:
+        return x
+    low = float(ends[0].flat[0]) if ends else attrs["input_min"]
+    high = float(ends[1].flat[0]) if ends else attrs["input_max"]
     bits = int(ends[2]) if len(ends) > 2 else attrs["num_bits"]
     scale, first, last = _scale(low, high, bits, signed_input, False)
     return np.rint(np.clip(x, first, last) * scale) / scale
+
+
+def within(d: Draw) -> Iterator[Case]:
+    for shape in SHAPES:
+        x = d.uniform(shape, -3, 3)
+        yield Case([d.uniform(shape), x, np.array(-1.0), np.array(2.0)], {"axis": -1})
+        if shape:
+            yield Case([d.uniform(shape), x, np.linspace(-2, 0, shape[0]), np.linspace(0.5, 2, shape[0])], {"axis": 0})
+
+
+def slopes_within(g: np.ndarray, x: np.ndarray, low: np.ndarray, high: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
+    first, last = (end.reshape([-1] + [1] * (x.ndim - 1)) if axis == 0 else end for end in (low, high))
+    return np.where((x >= first) & (x <= last), g, 0), np.zeros_like(low), np.zeros_like(high)
 
 
 def images(d: Draw) -> Iterator[Case]:
@@ -129,6 +148,7 @@ def add_to(table: Table) -> None:
     for op, channels in (("FakeQuantWithMinMaxVars", False), ("FakeQuantWithMinMaxVarsPerChannel", True)):
         table.add(op, by_inputs(False, channels), rounded, tolerance=8)
         table.add(op + "Gradient", by_inputs(True, channels), slopes, tolerance=16)
-    for version in ("", "V2", "V3"):
+    for version in ("", "V2", "V3", "V4"):
         table.add("QuantizeAndDequantize" + version, there_and_back(version), back, tolerance=4)
+    table.add("QuantizeAndDequantizeV4Grad", within, slopes_within)
     table.add("QuantizedResizeBilinear", images, resized, dtypes=("float32",), tolerance=4)

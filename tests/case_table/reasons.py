@@ -60,7 +60,7 @@ _WRITERS = """SummaryWriter CreateSummaryFileWriter CreateSummaryDbWriter FlushS
     WriteSummary WriteRawProtoSummary ImportEvent WriteScalarSummary WriteHistogramSummary WriteImageSummary
     WriteAudioSummary WriteGraphSummary"""
 _RANDOM_STATES = """StatefulStandardNormal StatefulStandardNormalV2 StatefulUniform StatefulTruncatedNormal
-    StatefulUniformInt StatefulUniformFullInt RngSkip NonDeterministicInts"""
+    StatefulUniformInt StatefulUniformFullInt RngSkip RngReadAndSkip NonDeterministicInts"""
 _QUANTIZED = """QuantizeV2 Dequantize QuantizeDownAndShrinkRange Requantize RequantizationRange RequantizePerChannel
     RequantizationRangePerChannel QuantizedAdd QuantizedMul QuantizedMatMul QuantizedBiasAdd QuantizedRelu QuantizedRelu6
     QuantizedReluX QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm QuantizedConcat QuantizedReshape
@@ -112,6 +112,7 @@ REASONS: dict[str, str] = {
     "_HostSend": _TRANSFERS,
     "_HostRecv": _TRANSFERS,
     "_Loop": _LOOPS,
+    "DeviceIndex": "it says where it runs: python/tests/test_ops_of_2.py",
     "_DeviceIndex": "made of remote calls only: python/tests/test_functional_calls.py",
     **dict.fromkeys("_HostCast _ListToArray _ArrayToList _CopyToHost _CopyFromHost".split(), "made by runtimes only; graphs of clients do not have it"),
     **dict.fromkeys("_FusedConv2D _FusedDepthwiseConv2dNative _FusedMatMul".split(), "made by the compiler: python/tests/test_fusion.py"),

@@ -245,6 +245,27 @@ def top_by_attribute(d: Draw) -> Iterator[Case]:
         yield Case(case.inputs[:1], {"k": int(case.inputs[1]), "sorted": True}, gradient=case.gradient)
 
 
+def approximate_top(d: Draw) -> Iterator[Case]:
+    for case in top(d):
+        yield Case(case.inputs[:1], {"k": int(case.inputs[1])}, gradient=case.gradient)
+
+
+def rows_to_fit(d: Draw) -> Iterator[Case]:
+    for shape in ((1,), (7,), (3, 20), (2, 0), (2, 3, 5)):
+        yield Case([d.uniform(shape, -9, 9)])
+
+
+def _fitted(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By the min-max formula: of row i the least mean from some j <= i, of the largest to some k >= i (Robertson et al., 1988, 1.2)."""
+    n = x.shape[-1]
+    if n == 0:
+        return x, x
+    rows = x.reshape(-1, n)
+    made = np.array([[min(max(np.mean(r[j : k + 1]) for k in range(i, n)) for j in range(i + 1)) for i in range(n)] for r in rows])
+    runs = [np.cumsum(np.concatenate([[0], np.diff(r) < -1e-9])) for r in made]
+    return made.reshape(x.shape), np.array(runs, np.int32).reshape(x.shape)
+
+
 def _top(x: np.ndarray, k: Any, sorted: bool) -> tuple[np.ndarray, np.ndarray]:  # sorted: the attribute's name
     keys = -x if x.dtype.kind != "u" else x.max(initial=0) - x
     order = np.argsort(keys, axis=-1, kind="stable")[..., : int(k)]
@@ -342,6 +363,8 @@ def add_to(table: Table) -> None:
         table.add(f"SparseSegment{suffix}Grad", sparse_segment_gradients, _sparse_gradient(power), tolerance=16)
     table.add("TopKV2", top, _top, gradient=(0,))
     table.add("TopK", top_by_attribute, _top, gradient=(0,))
+    table.add("ApproxTopK", approximate_top, lambda x, k: _top(x, k, True), gradient=(0,))
+    table.add("IsotonicRegression", rows_to_fit, _fitted, dtypes=("float32",), tolerance=4)
     table.add("InTopK", in_top, _in_top)
     table.add("InTopKV2", in_top_by_input, _in_top)
     table.add("Unique", uniques, lambda x: _unique(x)[:2])

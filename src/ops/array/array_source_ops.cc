@@ -102,7 +102,7 @@ Status PreventGradientGrad(GradContext& c) {
 
 Status CheckNumericsGrad(GradContext& c) {
   MR_ASSIGN_OR_RETURN(std::string message, c.Attr<std::string>("message"));
-  c.set_dx(0, c.b().Op("CheckNumerics", {c.dy()},
+  c.set_dx(0, c.b().Op(c.node()->op_name(), {c.dy()},
                        {{"message", AttrValue(absl::StrCat("In the gradient of a checked tensor: ", message))}}));
   return c.status();
 }
@@ -182,6 +182,12 @@ void RegisterIdentities(OpRegistry& r) {
   r.Add("CheckNumerics(tensor:T) -> (output:T) | T in FLT; message:string | S")
       .Traits({OpTrait::kChecks, OpTrait::kNeverFolds})
       .Doc("The input itself; an error that begins with `message` when an element is NaN or infinite.")
+      .Shape(PassedThrough)
+      .Gradient(CheckNumericsGrad)
+      .Example("f32[2,3]~ | message=\"values\"");
+  r.Add("CheckNumericsV2(tensor:T) -> (output:T) | T in FLT; message:string | S")
+      .Traits({OpTrait::kChecks, OpTrait::kNeverFolds})
+      .Doc("CheckNumerics that tells positive and negative infinity apart.")
       .Shape(PassedThrough)
       .Gradient(CheckNumericsGrad)
       .Example("f32[2,3]~ | message=\"values\"");

@@ -79,6 +79,11 @@ void RegisterRuntimeOps(OpRegistry& r) {
       .Shape(EachLikeItsInput)
       .NoGradient(kTransfer)
       .NoExample("graphs of clients do not have it");
+  r.Add("DeviceIndex() -> (index:i32) | device_names:list(string) | S")
+      .Doc("Which of the types of devices, as \"CPU\", is that of the node's own device; their number when it is none.")
+      .Shape(ScalarShape)
+      .NotDifferentiable("its result is an index")
+      .Example("| device_names=[\"GPU\",\"CPU\"]");
   r.Add("_DeviceIndex(target:str) -> (index:i32) | devices:list(string)")
       .Doc(
           "Which of `devices` the name `target` means, of several the one in the node's own task. InvalidArgument when "

@@ -156,6 +156,15 @@ void RegisterCrops(OpRegistry& r) {
       .Shape(GlimpseShape)
       .NoGradient("the derivative of a glimpse is not provided")
       .Example("f32[1,4,5,2]~, i32[2]{2 2}, f32[1,2]{0 0.1} | noise=\"zero\"; uniform_noise=false");
+  r.Add(
+       "ExtractGlimpseV2(input:f32, size:i32, offsets:f32) -> (glimpse:f32) | centered:bool=true; "
+       "normalized:bool=true; uniform_noise:bool=true; noise:string=\"uniform\"")
+      .Doc(
+          "ExtractGlimpse whose offsets, unless both normalized and centered, name the upper left corner of the "
+          "window; in pixels they are counted from the centre whole, not halved.")
+      .Shape(GlimpseShape)
+      .NoGradient("the derivative of a glimpse is not provided")
+      .Example("f32[1,4,5,2]~, i32[2]{2 2}, f32[1,2]{0 0.1} | noise=\"zero\"; uniform_noise=false; centered=false");
   r.Add("RandomCrop(image:T, size:i64) -> (output:T) | T in FD|IDX|i8|i16|u8; seed:int=0; seed2:int=0 | S D8")
       .Doc("A window of size [height, width] at a random place of an image.")
       .Shape(RandomCropShape)

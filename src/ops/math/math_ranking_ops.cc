@@ -42,6 +42,25 @@ Status TopKShape(ShapeContext& c) {
   return TopKShapeOf(c, k);
 }
 
+Status IsotonicShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape in, c.WithRankAtLeast(0, 1));
+  c.set_output(0, in);
+  c.set_output(1, in);
+  return absl::OkStatus();
+}
+
+Status ApproxTopKShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const int64_t axis, c.Attr<int64_t>("reduction_dimension"));
+  MR_ASSIGN_OR_RETURN(const bool is_max, c.Attr<bool>("is_max_k"));
+  const PartialShape& in = c.input(0);
+  if (!is_max || (axis != -1 && !(in.has_rank() && axis == in.rank() - 1))) {
+    return Unimplemented(
+        "ApproxTopK takes the largest elements of the last axis, got is_max_k=", is_max ? "true" : "false",
+        " and reduction_dimension=", axis, " of ", in.ToString());
+  }
+  return TopKShape(c);
+}
+
 Status TopKV2Shape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(1));
   MR_ASSIGN_OR_RETURN(const auto k, c.ConstantInt(1));
@@ -132,6 +151,28 @@ void RegisterRankingOps(OpRegistry& registry) {
       .Gradient(TopKGrad)
       .Example("f32[2,5]~, i32[]{2}")
       .Example("f64[2,2,3]~, i32[]{3} | sorted=false");
+  registry
+      .Add(
+          "ApproxTopK(input:T) -> (values:T, indices:i32) | k:int>=0; reduction_dimension:int=-1; "
+          "recall_target:float=0.95; is_max_k:bool=true; reduction_input_size_override:int=-1; "
+          "aggregate_to_topk:bool=true; T in FLT")
+      .Doc(
+          "TopK, exactly: what may leave some out is faster on other machines only. Of the last axis, and the largest "
+          "elements.")
+      .Shape(ApproxTopKShape)
+      .Gradient(TopKGrad)
+      .Example("f32[2,5]~ | k=2");
+  registry
+      .Add(
+          "IsotonicRegression(input:T) -> (output:output_dtype, segments:i32) | T in f32|f64|i8|i16|i32|i64; "
+          "output_dtype in f32|f64=f32")
+      .Doc(
+          "For each row the nearest one, by the sum of squares, that nowhere grows, and the number of the run of equal "
+          "elements that each element is in.")
+      .Shape(IsotonicShape)
+      .NoGradient("the derivative of a fit is not provided")
+      .Example("f32[2,5]~")
+      .Example("i32[3]{3 1 2} | output_dtype=f64");
   registry.Add("InTopK(predictions:f32, targets:T) -> (precision:bool) | k:int; T in IDX=i32")
       .Doc(
           "Whether the prediction for the target class is among the k highest of its row; all classes that tie at the "

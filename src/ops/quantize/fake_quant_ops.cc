@@ -60,6 +60,51 @@ Status VarsGrad(GradContext& c) {
   return c.status();
 }
 
+// Nothing of the gradient where the input was outside of the range.
+Status WithinRangeGrad(GradContext& c) {
+  MR_ASSIGN_OR_RETURN(const bool given, c.Attr<bool>("range_given"));
+  MR_ASSIGN_OR_RETURN(const int64_t axis, c.Attr<int64_t>("axis"));
+  if (!given) {
+    c.set_dx(0, c.b().Identity(c.dy()));
+    return c.status();
+  }
+  Node* g = c.b().OpNode(
+      "QuantizeAndDequantizeV4Grad", std::vector<Arg>{c.dy(), c.x(0), c.x(1), c.x(2)}, {{"axis", AttrValue(axis)}});
+  for (int i = 0; g != nullptr && i < 3; ++i) c.set_dx(i, g->output(i));
+  return c.status();
+}
+
+// The ends of the range: scalars, or with an axis one for each of its places.
+Status ChannelEndsShape(ShapeContext& c, int first) {
+  MR_ASSIGN_OR_RETURN(const int64_t axis, c.Attr<int64_t>("axis"));
+  const PartialShape& in = c.input(first - 1);
+  if (axis < -1 || (in.has_rank() && axis >= in.rank())) {
+    return InvalidArgument("axis must be -1 or one of the input ", in.ToString(), ", got ", axis);
+  }
+  for (int i = first; i < first + 2; ++i) {
+    if (axis == -1 || (c.input(i).has_rank() && c.input(i).rank() == 0)) {
+      MR_RETURN_IF_ERROR(c.RequireScalar(i));
+      continue;
+    }
+    MR_ASSIGN_OR_RETURN(const PartialShape ends, c.WithRank(i, 1));
+    if (in.has_rank()) {
+      MR_RETURN_IF_ERROR(c.MergeDim(ends.dim(0), in.dim(static_cast<int>(axis)), "an end for each channel").status());
+    }
+  }
+  return absl::OkStatus();
+}
+Status ChannelEndsForward(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(ChannelEndsShape(c, 1));
+  return UnchangedShape(c);
+}
+Status ChannelEndsGradient(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(ChannelEndsShape(c, 2));
+  MR_ASSIGN_OR_RETURN(PartialShape whole, c.Merge(c.input(0), c.input(1), "gradients and inputs"));
+  c.set_output(0, std::move(whole));
+  for (int i = 1; i < 3; ++i) c.set_output(i, c.input(i + 1));
+  return absl::OkStatus();
+}
+
 // As if nothing were rounded.
 Status StraightThrough(GradContext& c) {
   c.set_dx(0, c.b().Identity(c.dy()));
@@ -138,6 +183,25 @@ void RegisterFakeQuantOps(OpRegistry& r) {
       .Shape(EndsShape)
       .Gradient(StraightThrough)
       .Example("!f32[2,3]~, !f32[]{-1}, !f32[]{1}, i32[]{6}");
+  r.Add(
+       "QuantizeAndDequantizeV4(input:T, input_min:T, input_max:T) -> (output:T) | signed_input:bool=true; "
+       "num_bits:int=8; range_given:bool=false; T in FLT; round_mode in {HALF_TO_EVEN,HALF_UP}=\"HALF_TO_EVEN\"; "
+       "narrow_range:bool=false; axis:int=-1")
+      .Doc(
+          "QuantizeAndDequantizeV2 whose gradient is zero outside of the range given. With an axis each of its places "
+          "has a range of its own.")
+      .Shape(ChannelEndsForward)
+      .Gradient(WithinRangeGrad)
+      .Example("!f32[2,3]~, !f32[]{-1}, !f32[]{1} | range_given=true; num_bits=4")
+      .Example("!f32[2,3]~, !f32[3]{-1 -2 -1}, !f32[3]{1 1 2} | range_given=true; axis=1");
+  r.Add(
+       "QuantizeAndDequantizeV4Grad(gradients:T, input:T, input_min:T, input_max:T) -> (input_backprop:T, "
+       "input_min_backprop:T, input_max_backprop:T) | T in FLT; axis:int=-1")
+      .Doc("The gradients where QuantizeAndDequantizeV4 found its input in the range, else zero; zeros for its ends.")
+      .Shape(ChannelEndsGradient)
+      .NoGradient(kOnlyFirst)
+      .Example("f32[2,3]~, f32[2,3]~, f32[]{-1}, f32[]{1}")
+      .Example("f32[2,3]~, f32[2,3]~, f32[3]{-1 -2 -1}, f32[3]{1 1 2} | axis=1");
 }
 
 }  // namespace millrace

@@ -35,6 +35,12 @@ Status OlderShape(ShapeContext& c) {
   return FilledShape<1>(c);
 }
 
+Status ReadAndSkipShape(ShapeContext& c) {
+  for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  c.set_output(0, PartialShape::Of({3}));
+  return absl::OkStatus();
+}
+
 Status SkipShape(ShapeContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
   return absl::OkStatus();
@@ -87,6 +93,11 @@ void RegisterRandomStateOps(OpRegistry& r) {
   r.Add("RngSkip(resource:res, algorithm:i64, delta:i64) -> () | S")
       .Doc("Moves the position in a variable on, as making delta numbers does.")
       .Shape(SkipShape)
+      .NotDifferentiable(kRandom)
+      .NoExample(kNoExample);
+  r.Add("RngReadAndSkip(resource:res, alg:i32, delta:u64) -> (value:i64) | S")
+      .Doc("RngSkip that gives the position before, as it is in the variable: counter and key, [3].")
+      .Shape(ReadAndSkipShape)
       .NotDifferentiable(kRandom)
       .NoExample(kNoExample);
   r.Add("NonDeterministicInts(shape:shape_dtype) -> (output:dtype) | dtype:type=i64; shape_dtype:type=i64 | S")

@@ -135,6 +135,7 @@ class CheckNumericsKernel : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(message_, init.Attr<std::string>("message"));
+    tells_signs_ = init.op.name == "CheckNumericsV2";
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
@@ -150,15 +151,23 @@ class CheckNumericsKernel : public Kernel {
 
  private:
   Status Explain(const Tensor& in) const {
-    bool nan = false, inf = false;
-    for (int64_t i = 0; i < in.num_elements() && !(nan && inf); ++i) {
+    bool nan = false, negative = false, positive = false;
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
       const double v = AsDouble(in, i);
       nan = nan || std::isnan(v);
-      inf = inf || std::isinf(v);
+      negative = negative || (std::isinf(v) && v < 0);
+      positive = positive || (std::isinf(v) && v > 0);
     }
-    return InvalidArgument(message_, " : Tensor had ", nan && inf ? "Inf and NaN" : nan ? "NaN" : "Inf", " values");
+    std::vector<const char*> found;
+    if (tells_signs_ && negative) found.push_back("-Inf");
+    if (tells_signs_ && positive) found.push_back("+Inf");
+    if (!tells_signs_ && (negative || positive)) found.push_back("Inf");
+    if (nan) found.push_back("NaN");
+    const std::string all = found.size() == 3 ? "-Inf, +Inf, and NaN" : absl::StrJoin(found, " and ");
+    return InvalidArgument(message_, " : Tensor had ", all, " values");
   }
   std::string message_;
+  bool tells_signs_ = false;
 };
 
 }  // namespace
@@ -168,7 +177,9 @@ void RegisterArrayFillKernels(KernelRegistry& r) {
   r.AddFn({.op = "OnesLike"}, OnesLike);
   r.AddFn({.op = "Fill"}, Fill);
   r.Add<EmptyKernel>({.op = "Empty"});
-  r.Add<CheckNumericsKernel>({.op = "CheckNumerics", .types = {{"T", Types("FLT")}}});
+  for (const char* op : {"CheckNumerics", "CheckNumericsV2"}) {
+    r.Add<CheckNumericsKernel>({.op = op, .types = {{"T", Types("FLT")}}});
+  }
 }
 
 }  // namespace millrace

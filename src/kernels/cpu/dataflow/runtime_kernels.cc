@@ -121,6 +121,23 @@ class RelistKernel final : public Kernel {
   bool IsExpensive() const override { return false; }
 };
 
+class DeviceTypeIndexKernel final : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(types_, init.Attr<std::vector<std::string>>("device_names"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    const auto found = std::find(types_.begin(), types_.end(), ctx.device().parsed_name().type);
+    ctx.set_output(0, Tensor::Scalar(static_cast<int32_t>(found - types_.begin())));
+    return absl::OkStatus();
+  }
+  bool IsExpensive() const override { return false; }
+
+ private:
+  std::vector<std::string> types_;
+};
+
 class DeviceIndexKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
@@ -170,6 +187,7 @@ void AddTransferKernels(AnyDeviceKernels& r) {
 }
 
 void RegisterRuntimeKernels(KernelRegistry& registry) {
+  registry.Add<DeviceTypeIndexKernel>({.op = "DeviceIndex"});
   registry.Add<DeviceIndexKernel>({.op = "_DeviceIndex"});
   registry.Add<RelistKernel>({.op = "_ListToArray"});
   registry.Add<RelistKernel>({.op = "_ArrayToList"});

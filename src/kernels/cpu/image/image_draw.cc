@@ -109,6 +109,7 @@ Status DrawBoundingBoxes(KernelContext& ctx) {
 class GlimpseKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
+    names_middle_ = init.op.name == "ExtractGlimpse";
     MR_ASSIGN_OR_RETURN(centered_, init.Attr<bool>("centered"));
     MR_ASSIGN_OR_RETURN(normalized_, init.Attr<bool>("normalized"));
     MR_ASSIGN_OR_RETURN(const bool uniform, init.Attr<bool>("uniform_noise"));
@@ -153,8 +154,8 @@ class GlimpseKernel final : public Kernel {
 
   int64_t Start(float at, int64_t image, int64_t glimpse) const {
     if (normalized_) at *= static_cast<float>(image);
-    if (centered_) at = at / 2 + static_cast<float>(image) / 2;
-    at -= static_cast<float>(glimpse) / 2;
+    if (centered_) at = (names_middle_ || normalized_ ? at / 2 : at) + static_cast<float>(image) / 2;
+    if (names_middle_ || (normalized_ && centered_)) at -= static_cast<float>(glimpse) / 2;
     // Far outside is outside: sums with sizes stay within 64 bits.
     return std::clamp<int64_t>(Pixel(at), -(int64_t{1} << 40), int64_t{1} << 40);
   }
@@ -205,6 +206,7 @@ class GlimpseKernel final : public Kernel {
     }
   }
 
+  bool names_middle_ = true;  // whatever the other two say: the first version of the op
   bool centered_ = true, normalized_ = true;
   Noise noise_ = Noise::kUniform;
 };
@@ -213,7 +215,7 @@ class GlimpseKernel final : public Kernel {
 
 void RegisterImageDrawKernels(KernelRegistry& registry) {
   for (const char* op : {"DrawBoundingBoxes", "DrawBoundingBoxesV2"}) registry.AddFn({.op = op}, DrawBoundingBoxes);
-  registry.Add<GlimpseKernel>({.op = "ExtractGlimpse"});
+  for (const char* op : {"ExtractGlimpse", "ExtractGlimpseV2"}) registry.Add<GlimpseKernel>({.op = op});
 }
 
 }  // namespace millrace

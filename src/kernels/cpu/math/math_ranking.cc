@@ -74,6 +74,7 @@ void RegisterInTopKKernels(KernelRegistry& registry) {
 void RegisterRankingKernels(KernelRegistry& registry) {
   RegisterArgKernels(registry);
   RegisterTopKKernels(registry);
+  RegisterIsotonicKernels(registry);
   RegisterInTopKKernels(registry);
 }
 

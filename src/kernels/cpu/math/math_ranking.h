@@ -8,6 +8,7 @@ namespace millrace {
 
 void RegisterArgKernels(KernelRegistry& registry);
 void RegisterTopKKernels(KernelRegistry& registry);
+void RegisterIsotonicKernels(KernelRegistry& registry);
 void RegisterInTopKKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -396,6 +396,7 @@ Status TopKV2(KernelContext& ctx) {
 
 void RegisterTopKKernels(KernelRegistry& registry) {
   registry.Add<TopKKernel>({.op = "TopK", .types = {{"T", Types("REAL")}}});
+  registry.Add<TopKKernel>({.op = "ApproxTopK", .types = {{"T", Types("FLT")}}});
   registry.AddFn({.op = "TopKV2", .types = {{"T", Types("REAL")}}}, &TopKV2);
 }
 

@@ -56,6 +56,21 @@ StatusOr<Philox> Take(const KernelContext& ctx, bool has_algorithm, uint64_t blo
   return start;
 }
 
+Status ReadAndSkip(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const int64_t algorithm, ScalarInput(ctx, 1));
+  MR_RETURN_IF_ERROR(CheckAlgorithm(algorithm));
+  if (ctx.input(2).rank() != 0) {
+    return InvalidArgument("delta must have shape [], not ", ctx.input(2).shape().ToString());
+  }
+  MR_ASSIGN_OR_RETURN(const Philox start, Take(ctx, false, *ctx.input(2).data<uint64_t>() * kBlocksPerOutput));
+  MR_ASSIGN_OR_RETURN(Tensor * value, ctx.AllocateOutput(0, Shape::Vector(kStateSize)));
+  const auto join = [](uint32_t low, uint32_t high) { return static_cast<int64_t>(uint64_t{high} << 32 | low); };
+  value->mutable_data<int64_t>()[0] = join(start.counter()[0], start.counter()[1]);
+  value->mutable_data<int64_t>()[1] = join(start.counter()[2], start.counter()[3]);
+  value->mutable_data<int64_t>()[2] = join(start.key()[0], start.key()[1]);
+  return absl::OkStatus();
+}
+
 Status Skip(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const int64_t algorithm, ScalarInput(ctx, 1));
   MR_RETURN_IF_ERROR(CheckAlgorithm(algorithm));
@@ -74,6 +89,9 @@ StatusOr<Philox> ReserveState(const KernelContext& ctx, int64_t outputs) {
   return Take(ctx, in_state, static_cast<uint64_t>(outputs) * kBlocksPerOutput);
 }
 
-void RegisterRandomState(KernelRegistry& r) { r.AddFn({.op = "RngSkip"}, Skip); }
+void RegisterRandomState(KernelRegistry& r) {
+  r.AddFn({.op = "RngSkip"}, Skip);
+  r.AddFn({.op = "RngReadAndSkip"}, ReadAndSkip);
+}
 
 }  // namespace millrace

@@ -124,3 +124,21 @@ def test_enable_control_flow_v2(functional):
 def test_disable_control_flow_v2():
     assert not tf.control_flow_v2_enabled()
     assert tf.cond(tf.placeholder(tf.bool), lambda: 1.0, lambda: 2.0).op.type == "Merge"
+
+
+@pytest.mark.parametrize("what", ["reshape", "fill", "random_uniform", "random_poisson"])
+def test_shapes_in_a_body_follow_from_constants_outside(what):
+    shape = tf.constant([3, 4])
+    made = {
+        "reshape": lambda u, size: tf.reshape(tf.reshape(u, [-1]), size),
+        "fill": lambda u, size: tf.fill(size, 1.0),
+        "random_uniform": lambda u, size: tf.random_uniform(size),
+        "random_poisson": lambda u, size: tf.random_poisson(1.0, size),
+    }[what]
+
+    def body(i, u):
+        u = made(u, tf.concat([[5], shape], axis=0))
+        assert u.shape.as_list() == [5, 3, 4]
+        return i + 1, u
+
+    assert run(while_v2.while_loop(lambda i, _: i < 3, body, [0, tf.zeros([5, 3, 4])])[1]).shape == (5, 3, 4)

@@ -16,6 +16,10 @@ namespace {
 constexpr int64_t kMaxElements = 512;
 constexpr int kMaxDepth = 48;
 
+// Of a Placeholder in the body of a function: the value of what it stands for, an integer constant of the graph around
+// it.
+constexpr char kCapturedValueAttr[] = "_captured_value";
+
 struct Ints {
   std::vector<int64_t> dims;
   std::vector<int64_t> values;
@@ -56,6 +60,7 @@ class ConstantEvaluator {
   bool Neg(const Node& n, int output, Ints* out);
   bool Reshape(const Node& n, int output, Ints* out);
   bool Fill(const Node& n, int output, Ints* out);
+  bool Captured(const Node& n, int output, Ints* out);
 
   const Graph& graph_;
   int depth_ = 0;
@@ -106,6 +111,7 @@ const HashMap<absl::string_view, ConstantEvaluator::Rule>& ConstantEvaluator::Ru
       {"Fill", &E::Fill},
       {"ZerosLike", &E::Fill},
       {"OnesLike", &E::Fill},
+      {"Placeholder", &E::Captured},
   };
   return *rules;
 }
@@ -403,6 +409,18 @@ bool ConstantEvaluator::Fill(const Node& n, int output, Ints* out) {
   if (n.op_name() == "Fill" && !Scalar(n, 1, &value)) return false;
   out->values.assign(static_cast<size_t>(s.num_elements()), value);
   out->dims = s.dims();
+  return true;
+}
+
+// In the body of a function, what stands for a constant of the graph around it.
+bool ConstantEvaluator::Captured(const Node& n, int, Ints* out) {
+  const auto it = n.attrs().find(kCapturedValueAttr);
+  const Tensor* const t = it == n.attrs().end() ? nullptr : it->second.get<Tensor>();
+  if (t == nullptr || t->dtype() != n.output_type(0) || t->num_elements() > kMaxElements) return false;
+  auto values = t->IntValues();
+  if (!values.ok()) return false;
+  out->dims.assign(t->shape().dims().begin(), t->shape().dims().end());
+  out->values = *std::move(values);
   return true;
 }
 

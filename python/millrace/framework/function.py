@@ -92,6 +92,7 @@ class _FunctionGraph(Graph):
         if tensor not in self._captured:
             with self.as_default(), self.control_dependencies(None), self.name_scope(None):
                 made = _placeholder(tensor.dtype.base_dtype, "captured_%d" % len(self._captured))
+                _tell_value(made, tensor)
             made.set_shape(tensor.get_shape())
             self._captured[tensor] = self._inside[tensor] = made
             if _is_guaranteed(tensor.op):
@@ -319,6 +320,18 @@ def _placeholder(dtype: dtypes.DType, name: str) -> Tensor:
     from millrace.ops import gen_ops
 
     return gen_ops.placeholder(dtype, name=name)
+
+
+def _tell_value(argument: Tensor, captured: Tensor) -> None:
+    """Lets shapes in the body follow from what stands there for a constant outside."""
+    if captured.dtype.base_dtype not in (dtypes.int32, dtypes.int64):
+        return
+    value = captured._constant_value()
+    if value is not None and value.size <= 512:
+        from millrace.framework.tensor_util import make_tensor_proto
+        from millrace.protos.definitions import AttrValue
+
+        argument.op._set_attr("_captured_value", AttrValue(tensor=make_tensor_proto(value, captured.dtype.base_dtype)))
 
 
 def _innermost_device() -> Any:

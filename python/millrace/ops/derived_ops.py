@@ -10,8 +10,8 @@ from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.framework.random_seed import op_seeds
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, matrix_ops
+from millrace.ops.random_ops import random_poisson_v2
 
 __all__ = [
     "assert_near",
@@ -117,10 +117,7 @@ def matvec(
 
 def random_poisson(lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
     """`shape` samples for each rate."""
-    with name_scope(name, "random_poisson", [lam, shape]):
-        rate = convert_to_tensor(lam, name="lam", preferred_dtype=dtypes.float32)
-        seed1, seed2 = op_seeds(seed)
-        return gen_ops.random_poisson_v2(convert_to_tensor(shape, dtypes.int32), rate, seed=seed1, seed2=seed2, dtype=dtypes.as_dtype(dtype))
+    return random_poisson_v2(shape, lam, dtype, seed, name)
 
 
 def assert_near(

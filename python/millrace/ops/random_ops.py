@@ -128,3 +128,11 @@ def random_gamma(shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.f
         seed1, seed2 = op_seeds(seed)
         drawn = gen_ops.random_gamma(dims, alphas, seed=seed1, seed2=seed2) / beta
         return gen_ops.maximum(np.finfo(alpha.dtype.as_numpy_dtype).tiny, drawn)  # small shapes give numbers too small to hold
+
+
+def random_poisson_v2(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
+    """`shape` samples for each rate; random_poisson takes the rates first."""
+    with name_scope(name, "random_poisson", [lam, shape]):
+        rate = convert_to_tensor(lam, name="lam", preferred_dtype=dtypes.float32)
+        seed1, seed2 = op_seeds(seed)
+        return gen_ops.random_poisson_v2(_shape_tensor(shape), rate, seed=seed1, seed2=seed2, dtype=dtypes.as_dtype(dtype))

@@ -138,3 +138,40 @@ def test_it_is_refused_where_other_sessions_change_the_variables(tmp_path):
         session.run(tf.global_variables_initializer())
         path = saver.save(session, str(tmp_path / "isolated"))
     np.testing.assert_array_equal(tf.train.load_variable(path, "v"), [1, 1])
+
+
+def test_updates_beside_what_fails_are_done():
+    """As in TensorFlow 1.15.5, whose steps end when nothing can run any more."""
+    for _ in range(30):
+        with tf.Graph().as_default(), tf.Session() as session:
+            steps = tf.get_variable("steps", initializer=0)
+            element = tf.data.Dataset.range(2).make_one_shot_iterator().get_next()
+            both = [steps.assign_add(1), element]
+            session.run(steps.initializer)
+            with pytest.raises(tf.errors.OutOfRangeError):
+                while True:
+                    session.run(both)
+            assert session.run(steps) == 3
+
+
+@pytest.mark.parametrize("change", ["assign_add", "scatter_add", "slice", "count_up_to", "optimizer"])
+def test_changes_of_a_variable_without_a_value_name_it(change):
+    v = tf.get_variable("v", initializer=[1, 2] if change != "optimizer" else [1.0, 2.0], use_resource=False)
+    ops = {
+        "assign_add": lambda: v.assign_add([1, 1]),
+        "scatter_add": lambda: tf.scatter_add(v, [0], [1]),
+        "slice": lambda: v[:1].assign([3]),
+        "count_up_to": lambda: tf.count_up_to(tf.get_variable("v2", initializer=1, use_resource=False), 3),
+        "optimizer": lambda: tf.train.GradientDescentOptimizer(0.1).apply_gradients([(tf.constant([1.0, 1.0]), v)]),
+    }
+    with tf.Session() as session, pytest.raises(tf.errors.FailedPreconditionError, match="Attempting to use uninitialized value v"):
+        session.run(ops[change]())
+
+
+def test_resources_are_counted_up():
+    v = tf.get_variable("v", initializer=1, use_resource=True)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(v.count_up_to(3)) == 1 and session.run(tf.count_up_to(v, 3)) == 2
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(tf.count_up_to(v, 3))

@@ -86,10 +86,10 @@ ABSL_ATTRIBUTE_NOINLINE Status RunWithCare(const Plan& plan, const PlanNode& n, 
 
 }  // namespace
 
-Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step,
-                  const ExecutorOptions& options) {
+Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step, const ExecutorOptions& options,
+                  bool to_its_end) {
   const PlanNode* const nodes = plan.nodes().data();
-  const CancellationManager* const cancellation = step.cancellation;
+  const CancellationManager* const cancellation = to_its_end ? nullptr : step.cancellation;
   Interrupt* const interrupt = CurrentInterrupt();
   std::optional<StopScope> own;
   StopScope& stop = options.stop ? *options.stop : own.emplace(&StepMustStop, &step);
@@ -107,7 +107,7 @@ Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContex
       s = RunWithCare(plan, *n, &last, frame, step, options.trace);
       looks_for = last.looks_for();
     }
-    if (__builtin_expect(!s.ok(), 0)) return AtNode(s, *n, {inputs, n->info->signature.input_types.size()});
+    if (__builtin_expect(!s.ok(), 0)) return AtNode(plan, s, *n, {inputs, n->info->signature.input_types.size()});
     Release(plan, *n, frame);
   }
   return absl::OkStatus();

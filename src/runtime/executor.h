@@ -7,8 +7,9 @@
 // workers, and what a callback makes ready goes to the thread that waits for the step, if that has nothing else to do.
 // Every order gives bit-equal results, but for uses of states between which there is none (runtime/plan_cut.h).
 //
-// The first error wins: it stops the step, and names node, op, device and the user's line. When nothing is runnable and
-// nothing is outstanding, the step fails and lists the nodes that wait.
+// The first error wins: it stops the step, and names node, op, device and the user's line. Units outside of loops
+// that could run by then run still, up to a kernel that may be left in the middle: an update beside an iterator that is
+// at its end. When nothing is runnable and nothing is outstanding, the step fails and lists the nodes that wait.
 #pragma once
 
 #include <memory>
@@ -40,9 +41,10 @@ struct ExecutorOptions {
   uint64_t session = 0;          // of threads that join it, as of SessionScope
 };
 
-// Runs nodes [begin, end), which are a segment; `frame` holds what they need in its slots.
-Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step,
-                  const ExecutorOptions& options);
+// Runs nodes [begin, end), which are a segment; `frame` holds what they need in its slots. `to_its_end`: also when the
+// step is cancelled.
+Status RunSegment(const Plan& plan, int begin, int end, Frame& frame, StepContext& step, const ExecutorOptions& options,
+                  bool to_its_end = false);
 
 // `frame` holds the arguments in its slots. Returns when the step is done; retvals stand in their slots. Only for plans
 // that are one segment.

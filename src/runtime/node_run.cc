@@ -30,6 +30,18 @@ std::string Described(absl::Span<Slot* const> inputs) {
   return text;
 }
 
+// The name of the node that gives the first reference to a variable without a value; empty where there is none.
+std::string EmptyVariable(const Plan& plan, const PlanNode& n, absl::Span<Slot* const> inputs) {
+  const auto is_empty = [](const Slot* slot) { return slot->ref && !slot->ref->IsInitialized(); };
+  const auto found = std::find_if(inputs.begin(), inputs.end(), is_empty);
+  if (found == inputs.end()) return "";
+  const std::vector<PlannedNode>& nodes = plan.graph()->nodes;
+  const auto self = std::find_if(nodes.begin(), nodes.end(), [&n](const PlannedNode& p) { return &p.info == n.info; });
+  const auto input = static_cast<size_t>(found - inputs.begin());
+  if (self == nodes.end() || input >= self->inputs.size()) return "";
+  return nodes[static_cast<size_t>(self->inputs[input].node)].info.name;
+}
+
 }  // namespace
 
 bool ChangesOnlyItsOutputs(const NodeSignature& signature) {
@@ -54,6 +66,21 @@ Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs
   } catch (const std::bad_alloc&) {
     return s;
   }
+}
+
+Status AtNode(const Plan& plan, const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs) noexcept {
+  if (absl::IsFailedPrecondition(s)) {
+    try {
+      if (const std::string variable = EmptyVariable(plan, n, inputs); !variable.empty()) {
+        return AtNode(FailedPrecondition("Attempting to use uninitialized value ", variable,
+                                         ": it is a variable without a value, which node '", n.info->name, "' changes"),
+                      n, inputs);
+      }
+    } catch (const std::bad_alloc&) {
+      return s;
+    }
+  }
+  return AtNode(s, n, inputs);
 }
 
 Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& list, Slot* slots,

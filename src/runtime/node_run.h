@@ -12,6 +12,8 @@ namespace millrace {
 
 // `s` with node, op, device, the user's line, and what the node was given; bare when there is no memory for these.
 Status AtNode(const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs = {}) noexcept;
+// The same of a node of `plan`. Where a variable that it changes has no value, the message names the variable.
+Status AtNode(const Plan& plan, const Status& s, const PlanNode& n, absl::Span<Slot* const> inputs) noexcept;
 
 // `constants` are those of the node's loop. FailedPrecondition when a variable that the node reads has no value.
 Status LoadDereferences(const NodeInfo& node, const std::vector<Dereference>& list, Slot* slots, const Slot* constants);

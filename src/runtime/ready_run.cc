@@ -217,9 +217,17 @@ class ReadyRun final : public StepWatch::Part {
 
   // ---- Running one node ----
 
-  // What need not run: after a failure everything, else what is dead.
+  // Whether a unit that is ready runs though another has failed, up to the first kernel that may be left in the middle.
+  bool RunsToItsEnd(const Ready& item) const {
+    if (item.iteration->frame != 0) return false;
+    const PlanNodeLinks& links = Links(item.node);
+    return links.in_segment || (!links.async && !links.is_transfer && Node(item.node).control == ControlOp::kNone &&
+                                !State(*item.iteration, item.node).is_dead);
+  }
+
+  // What need not run: after a failure all that could not run by then, else what is dead.
   bool Skip(const Ready& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (!status_.ok()) return true;
+    if (!status_.ok()) return !a_node_failed_ || !RunsToItsEnd(item);
     const PlanNodeLinks& links = Links(item.node);
     if (links.in_segment || !State(*item.iteration, item.node).is_dead || links.is_transfer ||
         Node(item.node).control == ControlOp::kTrigger)
@@ -256,21 +264,23 @@ class ReadyRun final : public StepWatch::Part {
     const PlanNode& n = Node(item.node);
     const PlanNodeLinks& links = Links(item.node);
     if (links.in_segment) {
-      Status s =
-          RunSegment(plan_, item.node, links.segment_end, *item.iteration->values, item.iteration->step, options_);
-      return s.ok() || Fail(s);
+      Status s = RunSegment(plan_, item.node, links.segment_end, *item.iteration->values, item.iteration->step,
+                            options_, RunsToItsEnd(item));
+      return s.ok() || FailAtNode(s);
     }
-    if (step_.cancellation && step_.cancellation->IsCancelled()) return Fail(step_.cancellation->reason());
+    if (step_.cancellation && step_.cancellation->IsCancelled() && !RunsToItsEnd(item)) {
+      return Fail(step_.cancellation->reason());
+    }
     if (n.Has(PlanNode::kDereferences)) {
       Frame& values = *item.iteration->values;
       Status s = LoadDereferences(*n.info, links.dereferences, values.slots.data(), values.constants);
-      if (!s.ok()) return Fail(AtNode(s, n));
+      if (!s.ok()) return FailAtNode(AtNode(s, n));
     }
     if (links.async) return RunAsync(item, inputs);
     StopScope stop(&StepMustStop, &step_);
     stop.may_stop = n.may_stop;
     Status s = ComputeNode(n, inputs.data(), OutputsOf(item, aside), n.dies, item.iteration->step, options_.trace);
-    return s.ok() || Fail(AtNode(s, n, inputs));
+    return s.ok() || FailAtNode(AtNode(plan_, s, n, inputs));
   }
 
   // An asynchronous kernel that is under way. Held by its callback and by the thread that starts the kernel; it lives
@@ -336,7 +346,7 @@ class ReadyRun final : public StepWatch::Part {
     try {
       Links(item.node).async->ComputeAsync(run->context(), AsyncDone(run));
     } catch (...) {
-      Fail(AtNode(StatusFromException(), n));
+      FailAtNode(AtNode(StatusFromException(), n));
     }
     run->LetGo();
     return false;
@@ -357,7 +367,7 @@ class ReadyRun final : public StepWatch::Part {
         garbage = TakeGarbage();
       });
     } else {
-      Fail(AtNode(s, n));
+      FailAtNode(AtNode(s, n));
     }
     DropLive();
   }
@@ -580,15 +590,18 @@ class ReadyRun final : public StepWatch::Part {
   }
 
   // Always false.
-  bool Fail(const Status& s) ABSL_LOCKS_EXCLUDED(mu_) {
+  bool Fail(const Status& s, bool at_a_node = false) ABSL_LOCKS_EXCLUDED(mu_) {
     {
       absl::MutexLock lock(&mu_);
       if (!status_.ok()) return false;
       status_ = s;
+      a_node_failed_ = at_a_node && (step_.cancellation == nullptr || !step_.cancellation->IsCancelled());
     }
     StopOthers(s);
     return false;
   }
+
+  bool FailAtNode(const Status& s) ABSL_LOCKS_EXCLUDED(mu_) { return Fail(s, true); }
 
   // Others that wait in this step must not wait for what will never come.
   void StopOthers(const Status& why) ABSL_LOCKS_EXCLUDED(mu_) {
@@ -635,6 +648,7 @@ class ReadyRun final : public StepWatch::Part {
   Garbage garbage_ ABSL_GUARDED_BY(mu_);
   std::vector<std::vector<std::unique_ptr<Iteration>>> spare_ ABSL_GUARDED_BY(mu_);  // by frame
   Status status_ ABSL_GUARDED_BY(mu_);
+  bool a_node_failed_ ABSL_GUARDED_BY(mu_) = false;  // by which status_ came; the bookkeeping is in order
   uint64_t random_ ABSL_GUARDED_BY(mu_);
 };
 

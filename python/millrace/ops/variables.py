@@ -411,7 +411,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
 
     def count_up_to(self, limit: int) -> Tensor:
         """An operation that counts it up; OutOfRangeError at the limit."""
-        return gen_ops.count_up_to(self._variable, limit)
+        return count_up_to(self, limit)
 
     def sparse_read(self, indices: Any, name: Optional[str] = None) -> Tensor:
         """The rows at some indices."""
@@ -803,6 +803,8 @@ scatter_nd_update, scatter_nd_add, scatter_nd_sub = (_scatter("scatter_nd_" + n)
 
 def count_up_to(ref: Any, limit: int, name: Optional[str] = None) -> Tensor:
     """Counts a variable up; OutOfRangeError at the limit."""
+    if getattr(ref, "_is_resource", False):
+        return gen_ops.resource_count_up_to(ref.handle, limit, T=ref.dtype, name=name)
     return gen_ops.count_up_to(ref, limit, name=name)
 
 

@@ -81,7 +81,7 @@ class _AnyDataset(type):
         return isinstance(instance, _Dataset)
 
 
-class Dataset(_Dataset, metaclass=_AnyDataset):
+class Dataset(_Dataset, metaclass=_AnyDataset):  # type: ignore[no-redef]
     """tf.data.Dataset, made of lists as well, as 1.2 makes it: their members lie side by side where they cannot be one tensor."""
 
     @staticmethod

@@ -19,6 +19,7 @@ from millrace.framework.strategy import (  # noqa: F401
     get_strategy as get_distribution_strategy,
     has_strategy as has_distribution_strategy,
 )
+from millrace.layers.scoped import Dense
 from millrace.ops.variables import global_variables_initializer
 from millrace.testing import loss_steps
 from millrace.testing.combinations import NamedObject, combine
@@ -70,7 +71,7 @@ def minimize_loss_example(
 ) -> Tuple[Any, Any, Any]:
     """(a function of inputs that trains, a data set, the layer)."""
     if create_optimizer_inside_model_fn:
-        layer = loss_steps.Dense(1, use_bias=use_bias)
+        layer = Dense(1, use_bias=use_bias)
         return lambda x: optimizer_fn().minimize(lambda: loss_steps.away_from_one(layer, x)), loss_steps.ones(), layer
     model_fn, dataset_fn, layer = loss_steps.minimize_loss_example(optimizer_fn(), use_bias, use_callable_loss)
     return model_fn, dataset_fn(), layer

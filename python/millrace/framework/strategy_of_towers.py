@@ -14,7 +14,8 @@ class TowerDataset:
     """A data set dealt out to the towers, or the elements of it: `get_next` reads them by an iterator that needs no initializer."""
 
     def __init__(self, dataset: Any) -> None:
-        self._dataset, self._iterator = dataset, None
+        self._dataset = dataset
+        self._iterator: Any = None
 
     def make_one_shot_iterator(self) -> Any:
         """An iterator that begins by itself."""

@@ -210,6 +210,7 @@ class AggregatingVariable(Variable):
     """A variable that replicas share, and set to the sum, the mean or the first of their values."""
 
     _by_creators = False
+    _v: Any
 
     def __init__(self, strategy: Any, v: Any, aggregation: VariableAggregation) -> None:
         self.__dict__ = {**vars(v), "_distribute_strategy": strategy, "_aggregation": aggregation, "_v": v}

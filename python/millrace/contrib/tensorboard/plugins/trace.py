@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tokenize
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 from millrace import gfile
 from millrace.framework.graph import get_default_graph
@@ -23,7 +23,8 @@ def store_trace_info(output_file_path: str, graph: Any = None, ignore_regex_fpat
     """Writes the operations of a graph with the lines that made them, and the files of these lines, but for files whose paths match one of the patterns:
     where none are given, this package's."""
     ignored = [re.compile(pattern) for pattern in ignore_regex_fpaths or TF_LIB_REGEX_FPATHS]
-    ops, paths = [], set()
+    ops: List[Dict[str, Any]] = []
+    paths: Set[str] = set()
     for op in (graph or get_default_graph()).get_operations():
         lines = [(frame[0], frame[1]) for frame in op.traceback if os.path.isabs(frame[0]) and not any(p.search(frame[0]) for p in ignored)]
         paths.update(path for path, _ in lines)

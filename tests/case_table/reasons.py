@@ -77,7 +77,7 @@ _TREE_OPS = """BoostedTreesEnsembleResourceHandleOp IsBoostedTreesEnsembleInitia
     BoostedTreesQuantileStreamResourceDeserialize"""
 _FOREST_OPS = """DecisionTreeResourceHandleOp TreeIsInitializedOp CreateTreeVariable TreeDeserialize TreeSerialize TreeSize FeatureUsageCounts
     FertileStatsResourceHandleOp FertileStatsIsInitializedOp CreateFertileStatsVariable FertileStatsDeserialize FertileStatsSerialize
-    TreePredictionsV4 TraverseTreeV4 UpdateModelV4 ProcessInputV4 GrowTreeV4"""
+    TreePredictionsV4 TraverseTreeV4 UpdateModelV4 ProcessInputV4 GrowTreeV4 ReinterpretStringToFloat"""
 
 
 def _both(names: str) -> list[str]:

@@ -138,7 +138,6 @@ _CONTRIB = {
     "distribute": "tf.train.Server and tf.train.SyncReplicasOptimizer",
     "eager": "graphs and sessions: there is no eager execution",
     "boosted_trees": "tf.estimator.BoostedTreesClassifier or BoostedTreesRegressor",
-    "tensor_forest": "tf.estimator.DNNClassifier, or another library's trees",
     "cloud": "files of this machine",
     "bigtable": "tf.data",
     "stat_summarizer": "tf.RunMetadata and tf.profiler",

@@ -98,6 +98,19 @@ TypeSpecClass = Enum(
 )
 DefaultDirection = Enum("DefaultDirection", {"DEFAULT_LEFT": 0, "DEFAULT_RIGHT": 1})
 SplitTypeWithDefault = Enum("SplitTypeWithDefault", {"INEQUALITY_DEFAULT_LEFT": 0, "INEQUALITY_DEFAULT_RIGHT": 1, "EQUALITY_DEFAULT_RIGHT": 3})
+LeafModelType = Enum(
+    "LeafModelType", {"MODEL_DENSE_CLASSIFICATION": 0, "MODEL_SPARSE_CLASSIFICATION": 1, "MODEL_REGRESSION": 2, "MODEL_SPARSE_OR_DENSE_CLASSIFICATION": 3}
+)
+StatsModelType = Enum(
+    "StatsModelType",
+    {"STATS_DENSE_GINI": 0, "STATS_SPARSE_GINI": 1, "STATS_LEAST_SQUARES_REGRESSION": 2, "STATS_SPARSE_THEN_DENSE_GINI": 3, "STATS_FIXED_SIZE_SPARSE_GINI": 4},
+)
+SplitCollectionType = Enum("SplitCollectionType", {"COLLECTION_BASIC": 0, "GRAPH_RUNNER_COLLECTION": 1})
+SplitPruningStrategyType = Enum(
+    "SplitPruningStrategyType", {"SPLIT_PRUNE_" + name: i for i, name in enumerate(("NONE", "HALF", "QUARTER", "10_PERCENT", "HOEFFDING"))}
+)
+SplitFinishStrategyType = Enum("SplitFinishStrategyType", {"SPLIT_FINISH_BASIC": 0, "SPLIT_FINISH_DOMINATE_HOEFFDING": 2, "SPLIT_FINISH_DOMINATE_BOOTSTRAP": 3})
+InequalityType = Enum("Type", {"LESS_OR_EQUAL": 0, "LESS_THAN": 1, "GREATER_OR_EQUAL": 2, "GREATER_THAN": 3})
 VariableSynchronization = Enum(
     "VariableSynchronization", {"VARIABLE_SYNCHRONIZATION_" + name: i for i, name in enumerate(("AUTO", "NONE", "ON_WRITE", "ON_READ"))}
 )
@@ -109,6 +122,10 @@ OF_FIELDS = {
     **dict.fromkeys(("dtype", "type", "tensor_dtype_value"), DataType),
     "type_spec_class": TypeSpecClass,
     "default_direction": DefaultDirection,
+    "leaf_type": LeafModelType,
+    "stats_type": StatsModelType,
+    "collection_type": SplitCollectionType,
+    "inequality_test_type": InequalityType,
     "synchronization": VariableSynchronization,
     "aggregation": VariableAggregation,
 }

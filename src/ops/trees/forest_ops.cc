@@ -115,6 +115,11 @@ void DeclareUse(OpRegistry& r) {
 void RegisterForestOps(OpRegistry& r) {
   DeclareState(r);
   DeclareUse(r);
+  r.Add("ReinterpretStringToFloat(input_data:str) -> (output_data:f32)")
+      .Doc("A number for each string, which a tree can split by: its hash, rounded.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable("strings have no derivative")
+      .Example("str[2]{\"hello\" \"\"}");
 }
 
 }  // namespace millrace

@@ -3,6 +3,8 @@
 // predict.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string_view>
 
 #include "base/checked.h"
 #include "base/stop_scope.h"
@@ -14,6 +16,7 @@ namespace millrace {
 namespace {
 
 constexpr double kNanosecondsPerExample = 200;
+constexpr double kNanosecondsPerString = 20;
 
 class ForestKernel : public Kernel {
  public:
@@ -412,6 +415,21 @@ class GrowTreeKernel final : public ForestKernel {
   }
 };
 
+// By the hash of libstdc++, as TensorFlow: trees of both ask for the same numbers.
+Status StringsToFloats(KernelContext& ctx) {
+  const Tensor& strings = ctx.input(0);
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, strings.shape()));
+  const auto* from = strings.data<TString>();
+  auto* to = out->mutable_data<float>();
+  ctx.ParallelFor(strings.num_elements(), kNanosecondsPerString, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const absl::string_view text = from[i].view();
+      to[i] = static_cast<float>(std::hash<std::string_view>()(std::string_view(text.data(), text.size())));
+    }
+  });
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterForestKernels(KernelRegistry& r) {
@@ -432,6 +450,7 @@ void RegisterForestKernels(KernelRegistry& r) {
   r.Add<UpdateModelKernel>({.op = "UpdateModelV4"});
   r.Add<ProcessInputKernel>({.op = "ProcessInputV4"});
   r.Add<GrowTreeKernel>({.op = "GrowTreeV4"});
+  r.AddFn({.op = "ReinterpretStringToFloat"}, StringsToFloats);
 }
 
 }  // namespace millrace

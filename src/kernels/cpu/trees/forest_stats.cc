@@ -134,9 +134,10 @@ double ForestLabelStats::Impurity(const ForestParams& params) const {
     ForEachClass([&](int64_t, float count) { sum += static_cast<double>(count) * static_cast<double>(count); });
     return SmoothedGini(static_cast<double>(weight_), sum, static_cast<double>(params.outputs));
   }
+  const auto weight = static_cast<double>(weight_);
   for (size_t i = 0; i < squares_.size(); ++i) {
-    const auto total = static_cast<double>(dense_[i]);
-    sum += static_cast<double>(squares_[i]) - total * total / static_cast<double>(weight_);
+    const double mean = static_cast<double>(dense_[i]) / weight;
+    sum += static_cast<double>(squares_[i]) / weight - mean * mean;
   }
   return sum;
 }

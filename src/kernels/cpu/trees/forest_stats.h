@@ -27,8 +27,8 @@ class ForestLabelStats {
   void ForEachClass(Fn fn) const;
   // Without what is in `part`, which holds some of these examples.
   ForestLabelStats Minus(const ForestLabelStats& part) const;
-  // How mixed the labels are: the weight times Gini's impurity of smoothed counts, or the sum of squared differences
-  // from the means.
+  // How mixed the labels are: the weight times Gini's impurity of smoothed counts, or the variance of the targets,
+  // which TensorFlow does not weigh either.
   double Impurity(const ForestParams& params) const;
   // A leaf that says so.
   ForestTreeNode Leaf(const ForestParams& params) const;

@@ -86,7 +86,7 @@ TEST(ForestStats, MeansOfTargets) {
   ASSERT_NE(best, nullptr);
   EXPECT_EQ(best->left.Leaf(s.params).dense, std::vector<float>({1}));
   EXPECT_EQ(s.slot.RightOf(s.params, *best).Leaf(s.params).dense, std::vector<float>({5}));
-  EXPECT_DOUBLE_EQ(s.slot.RightOf(s.params, *best).Impurity(s.params), 2);  // (4 - 5)^2 + (6 - 5)^2
+  EXPECT_DOUBLE_EQ(s.slot.RightOf(s.params, *best).Impurity(s.params), 1);  // of 4 and 6
 }
 
 TEST(ForestStats, ThresholdsBetweenExamplesOfTwoClasses) {

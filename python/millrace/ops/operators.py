@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable
-
 
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
@@ -36,6 +36,7 @@ def _binary(op: Callable[..., Any], name: str) -> Any:
             y = convert_to_tensor(y)
             return op(convert_to_tensor(x, y.dtype.base_dtype, "x"), y, name=scope)
 
+    forward.__name__, backward.__name__ = "__%s__" % name, "__r%s__" % name
     return forward, backward
 
 
@@ -91,6 +92,7 @@ def forward_to_tensor(cls: type) -> None:
     """Gives a class that converts to a tensor (a variable) the operators of tensors."""
 
     def make(name: str) -> Any:
+        @functools.wraps(getattr(Tensor, name))
         def operator(self: Any, *args: Any) -> Any:
             return getattr(Tensor, name)(convert_to_tensor(self), *args)
 

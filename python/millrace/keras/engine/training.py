@@ -228,9 +228,7 @@ class Model(TrainingLoops, SavedWeights, Network):
             for name in (n for n in names if n not in given):
                 tf_logging.warning(
                     "Output %s missing from loss dictionary. We assume this was done on purpose. The fit and evaluate APIs will not be expecting any "
-                    "data to be passed to %s.",
-                    name,
-                    name,
+                    "data to be passed to %s." % (name, name)
                 )
         elif isinstance(given, (list, tuple)) and given:
             if len(given) != len(names):

@@ -281,3 +281,22 @@ def test_compiled_losses_are_objects_of_functions():
     assert first.fn is keras.losses.mean_absolute_error and second is own and model._loss_weights_list == [1.0, 2.0]
     with tf.Session() as session:
         assert session.run(first(tf.constant([[1.0], [2.0]]), tf.constant([[3.0], [2.5]]))) == 1.25
+
+
+def test_functions_of_a_model_are_made_before_they_are_used():
+    x, y = np.ones([3, 2], np.float32), np.ones([3, 1], np.float32)
+    model = keras.Sequential([L.Dense(1, kernel_initializer="zeros", input_shape=(2,))])
+    model._make_predict_function()
+    assert model.predict_function([x])[0].tolist() == [[0.0]] * 3 and model.train_function is None
+    with pytest.raises(RuntimeError, match="must compile your model"):
+        model._make_test_function()
+    model.compile(keras.optimizers.SGD(0.25), "mse", metrics=["mae"])
+    assert model.predict_function is None and model.run_eagerly is False
+    model._make_train_function()
+    assert model.train_function.inputs[-1] is K.learning_phase() and len(model.train_function.outputs) == 2
+    np.testing.assert_allclose(model.train_function([x, y, True]), [1.0, 1.0])
+    model._make_test_function()
+    np.testing.assert_allclose(model.test_function([x, y]), [0.25, 0.75])  # metrics count on
+    for refused in (lambda: setattr(model, "run_eagerly", True), lambda: model.compile("sgd", "mse", run_eagerly=True)):
+        with pytest.raises(ValueError, match="if eager execution is enabled"):
+            refused()

@@ -241,6 +241,7 @@ class _Function:
     ) -> None:
         self._structure, self._inputs = inputs, nest.flatten(inputs)
         self._outputs = list(outputs) if isinstance(outputs, tuple) else outputs
+        self.inputs, self.outputs = self._inputs, nest.flatten(outputs)
         self._updates = [u if not isinstance(u, tuple) else u[0].assign(u[1]) for u in updates or []]
         self._feeds, self.fetches, self._options = feed_dict, list(fetches or []), {"options": options, "run_metadata": run_metadata}
         self.fetch_callbacks: Dict[Any, Any] = {}
@@ -249,7 +250,8 @@ class _Function:
         if isinstance(self._structure, (list, tuple)) != isinstance(values, (list, tuple)):
             raise TypeError("`inputs` should be a list or tuple." if isinstance(self._structure, (list, tuple)) else "`inputs` should be a single value.")
         feeds: Dict[Any, Any] = dict(self._feeds or {})
-        for t, v in zip(self._inputs, nest.flatten_up_to(self._structure, values) if nest.is_sequence(self._structure) else [values]):
+        structure = self._structure[: len(values)] if isinstance(self._structure, (list, tuple)) else self._structure  # the last ones may have values
+        for t, v in zip(self._inputs, nest.flatten_up_to(structure, values) if nest.is_sequence(structure) else [values]):
             if isinstance(t, SparseTensor):
                 coo = v.tocoo()
                 v = SparseTensorValue(np.stack([coo.row, coo.col], 1).astype(np.int64), coo.data, coo.shape)

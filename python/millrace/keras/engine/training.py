@@ -126,6 +126,9 @@ class Model(TrainingLoops, SavedWeights, Network):
     """What leads from inputs to outputs, and is trained. A subclass makes layers in __init__ and connects them in call."""
 
     optimizer: Any = None
+    predict_function: Any = None  # these three are there once they are made
+    test_function: Any = None
+    train_function: Any = None
 
     def __init__(self, inputs: Any = None, outputs: Any = None, name: Optional[str] = None, **kwargs: Any) -> None:
         if outputs is None and inputs is not None and not any(isinstance(x, (Tensor, CompositeTensor)) for x in nest.flatten(inputs)):
@@ -188,7 +191,8 @@ class Model(TrainingLoops, SavedWeights, Network):
         target_tensors: Any = None,
         **unused: Any,
     ) -> None:
-        """Chooses how it is trained."""
+        """Chooses how it is trained. ValueError for run_eagerly=True."""
+        self.run_eagerly = unused.get("run_eagerly")
         self.optimizer = self._scaled(optimizers.get(optimizer))
         self._compiled_trainability = {id(part): part._trainable for part in self._all_layers()}
         self.loss, self.loss_weights, self.sample_weight_mode = loss or [], loss_weights, sample_weight_mode
@@ -317,6 +321,7 @@ class Model(TrainingLoops, SavedWeights, Network):
                 self._measures.append(value)
         self._measures = [self.total_loss, *self._measures]
         self._functions = {}
+        self.predict_function = self.test_function = self.train_function = None
         self._collected_trainable_weights = list(dict.fromkeys(self.trainable_weights))
 
     def _pairs_of_layers(self) -> List[Any]:
@@ -405,8 +410,7 @@ class Model(TrainingLoops, SavedWeights, Network):
     def _operations(self) -> Any:
         """What a training step runs: it trains what was to be trained when the model was compiled."""
         if "train" not in self._functions:
-            if self.optimizer is None:
-                raise at_user_line(RuntimeError("You must compile your model before training/testing. Use `model.compile(optimizer, loss)`."))
+            self._check_compiled()
             now = [(part, part._trainable) for part in self._all_layers()]
             for part, trainable in now:
                 part._trainable = self._compiled_trainability.get(id(part), trainable)
@@ -420,8 +424,41 @@ class Model(TrainingLoops, SavedWeights, Network):
             self._restore_new_variables()
         return self._functions["train"]
 
+    def _make_predict_function(self) -> None:
+        """Makes predict_function, which takes a list of arrays for the inputs and gives the outputs: it may be made before threads predict."""
+        if self.predict_function is None:
+            self.predict_function = K.function(list(self._feed_inputs), list(self.outputs), [self.state_updates])
+
+    def _make_test_function(self) -> None:
+        """Makes test_function: of arrays for inputs and targets, the loss and the metrics."""
+        self._check_compiled()
+        if self.test_function is None:
+            self.test_function = K.function(self._fed_by_functions(), list(self._measures), [self.state_updates])
+
     def _make_train_function(self) -> None:
-        self._operations()
+        """Makes train_function, which trains too; the learning phase comes last where it is fed."""
+        steps = self._operations()
+        if self.train_function is None:
+            phase = K.learning_phase()
+            fed = self._fed_by_functions() + ([] if isinstance(phase, (bool, int)) else [phase])
+            self.train_function = K.function(fed, list(self._measures), [steps])
+
+    def _fed_by_functions(self) -> List[Any]:
+        return [*self._feed_inputs, *(t for t in self._feed_targets if t is not None)]
+
+    def _check_compiled(self) -> None:
+        if self.optimizer is None:
+            raise at_user_line(RuntimeError("You must compile your model before training/testing. Use `model.compile(optimizer, loss)`."))
+
+    @property
+    def run_eagerly(self) -> bool:
+        """Whether `call` runs as Python, batch by batch: never. ValueError where it is set to True, as in graphs of 1.15."""
+        return False
+
+    @run_eagerly.setter
+    def run_eagerly(self, value: Any) -> None:
+        if value:
+            raise at_user_line(ValueError("You can only set `run_eagerly=True` if eager execution is enabled."))
 
     # ---- what is fed ----
 
@@ -453,8 +490,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         of_data_set: bool = False,
     ) -> Any:
         """(inputs, targets, weights) as lists of arrays. What a data set gives need not have the outputs' shapes: losses may broadcast."""
-        if self.optimizer is None:
-            raise at_user_line(RuntimeError("You must compile your model before training/testing. Use `model.compile(optimizer, loss)`."))
+        self._check_compiled()
         self._build_for(x)
         nothing = not self._feed_input_names and (isinstance(x, dict) or isinstance(x, (list, tuple)) and not x)
         inputs = self._standardized_inputs(None if nothing else x)

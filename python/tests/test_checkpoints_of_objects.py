@@ -208,6 +208,8 @@ def test_objects_that_say_what_they_are_saved_as(tmp_path):
         def _gather_saveables_for_checkpoint(self):
             return {"VARIABLE_VALUE": self.made}
 
+    assert tf.train.experimental.PythonState is tracking.PythonState
+
     class Counted(tracking.PythonState):
         text = "none"
 

@@ -32,6 +32,13 @@ def test_centres(tmp_path, whole):
     np.testing.assert_allclose(made.score(rows), apart.min(1).sum(), rtol=1e-4)
 
 
+def test_the_estimator_as_1_15_has_it(tmp_path):
+    made = tf.estimator.experimental.KMeans(3, str(tmp_path), ROWS.reshape(3, 40, 2)[:, 0], seed=3, use_mini_batch=False)
+    made.train(rows, steps=5)
+    np.testing.assert_allclose(made.cluster_centers(), ROWS.reshape(3, 40, 2).mean(1), atol=1e-3)
+    assert isinstance(made, F.KMeansClustering)
+
+
 @pytest.mark.parametrize("metric", [F.SQUARED_EUCLIDEAN_DISTANCE, F.COSINE_DISTANCE])
 @pytest.mark.parametrize("mini_batch", [False, True])
 def test_a_step_moves_centres_as_in_tensorflow(metric, mini_batch):

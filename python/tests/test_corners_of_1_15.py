@@ -344,3 +344,35 @@ def test_shards_that_there_are_not():
         for kind in (ValueError, tf.errors.InvalidArgumentError):
             with pytest.raises(kind):
                 tf.data.Dataset.range(10).shard(count, index)
+
+
+def test_operators_are_named_as_python_does():
+    assert tf.Tensor.__add__.__name__ == tf.Variable.__add__.__name__ == "__add__" and tf.Variable.__rmul__.__name__ == "__rmul__"
+
+
+def test_names_that_came_late_in_1_x():
+    spec = tf.keras.layers.InputSpec(shape=(None, 3), axes={-1: 3})
+    assert tf.keras.layers.InputSpec.from_config(spec.get_config()).get_config() == spec.get_config()
+    assert spec.get_config() == {"dtype": None, "shape": (None, 3), "ndim": 2, "max_ndim": None, "min_ndim": None, "axes": {-1: 3}}
+    assert tf.GraphKeys.TRAINABLE_RESOURCE_VARIABLES == "trainable_resource_variables"
+    assert tf.estimator.RunConfig().experimental_max_worker_delay_secs is None
+    with pytest.raises(ValueError, match="only supported in eager mode"):
+        tf.ragged.constant([[1]]).to_list()
+    none = tf.data.experimental.Optional.none_from_structure(value_structure=tf.TensorSpec([], tf.int32))
+    table = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, 0, -2)
+    with tf.Session() as session:
+        assert not session.run(none.has_value())
+        session.run(table.insert_or_assign([1, 2], [3, 4]))
+        session.run(table.insert_or_assign([2], [5]))
+        assert session.run(table.lookup(tf.constant([1, 2, 3], tf.int64))).tolist() == [3, 5, -1]
+        session.run(tf.train.Scaffold.default_local_init_op())
+
+
+def test_the_area_below_a_curve_of_precision():
+    area = tf.keras.metrics.AUC(num_thresholds=3, curve="PR")
+    area.update_state([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.8])
+    made = area.interpolate_pr_auc()
+    with tf.Session() as session:
+        session.run([v.initializer for v in area.variables])
+        session.run(area.update_state([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.8]))
+        np.testing.assert_allclose(session.run(made), session.run(area.result()))

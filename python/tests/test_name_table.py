@@ -103,7 +103,7 @@ def test_what_is_absent_says_what_to_use():
         "contrib.layers.no_such_layer",
         "contrib.no_such_package",
         "raw_ops.TPUReplicatedInput",
-        "estimator.experimental.KMeans",
+        "keras.experimental.WideDeepModel",
     ]:
         owner = tf
         with pytest.raises(NotImplementedError, match="is not provided"):

@@ -372,6 +372,15 @@ def test_assertions_of_containers():
     case.assertSequenceAlmostEqual([1.0], [1.0 + 1e-9])
     case.assertContainsInOrder(["a", "c"], "abc")
     case.assertTotallyOrdered([1, 1.0], [2])
+    case.assertEndsWith("abc", "bc")
+    case.assertNotEndsWith("abc", "b")
+    case.assertNotStartsWith("abc", "b")
+    case.assertSequenceStartsWith([1, 2], (1, 2, 3))
+    case.assertContainsSubsequence([1, 2, 3], [1, 3])
+    case.assertContainsExactSubsequence([1, 2, 3], [2, 3])
+    case.assertSameStructure({"a": [1]}, {"a": [1]})
+    case.assertJsonEqual('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')
+    case.assertUrlEqual("http://h/p?a=1&b=2", "http://h/p?b=2&a=1")
     case.assertRaisesWithLiteralMatch(ValueError, "None values not supported.", tf.constant, None)
     for wrong in (
         lambda: case.assertLen([1], 2),
@@ -383,6 +392,15 @@ def test_assertions_of_containers():
         lambda: case.assertSequenceAlmostEqual([1.0], [1.1]),
         lambda: case.assertContainsInOrder(["c", "a"], "abc"),
         lambda: case.assertTotallyOrdered([2], [1]),
+        lambda: case.assertEndsWith("abc", "b"),
+        lambda: case.assertNotEndsWith("abc", "c"),
+        lambda: case.assertNotStartsWith("abc", "a"),
+        lambda: case.assertSequenceStartsWith([2], [1, 2]),
+        lambda: case.assertContainsSubsequence([1, 2, 3], [3, 1]),
+        lambda: case.assertContainsExactSubsequence([1, 2, 3], [1, 3]),
+        lambda: case.assertSameStructure([1], [2]),
+        lambda: case.assertJsonEqual("[1]", "[2]"),
+        lambda: case.assertUrlEqual("http://h/p?a=1", "http://h/p?a=2"),
         lambda: case.assertRegexMatch("abc", ["d", "e"]),
         lambda: case.assertRaisesWithLiteralMatch(ValueError, "Others.", tf.constant, None),
         lambda: case.assertRaisesWithLiteralMatch(ValueError, "x", list),

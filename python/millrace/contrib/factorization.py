@@ -204,3 +204,24 @@ class KMeansClustering(tf.estimator.Estimator):
     def cluster_centers(self) -> Any:
         """The centres, from the newest checkpoint."""
         return self.get_variable_value(self.CLUSTER_CENTERS_VAR_NAME)
+
+
+class SeededKMeans(KMeansClustering):
+    """KMeansClustering as tf.estimator.experimental.KMeans has it: its random numbers are by `seed`."""
+
+    def __init__(
+        self,
+        num_clusters: int,
+        model_dir: Optional[str] = None,
+        initial_clusters: Any = RANDOM_INIT,
+        distance_metric: str = SQUARED_EUCLIDEAN_DISTANCE,
+        seed: Optional[int] = None,
+        use_mini_batch: bool = True,
+        mini_batch_steps_per_iteration: int = 1,
+        kmeans_plus_plus_num_retries: int = 2,
+        relative_tolerance: Optional[float] = None,
+        config: Any = None,
+        feature_columns: Any = None,
+    ) -> None:
+        how = use_mini_batch, mini_batch_steps_per_iteration, kmeans_plus_plus_num_retries, relative_tolerance, config, feature_columns
+        super().__init__(num_clusters, model_dir, initial_clusters, distance_metric, seed or 0, *how)

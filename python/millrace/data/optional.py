@@ -33,10 +33,10 @@ class Optional:
         return Optional(gen_ops.optional_from_value([components.encoded(v) for v in structure.flatten(made)]), components.specs_of(made))
 
     @staticmethod
-    def none_from_structure(output_types: Any, output_shapes: Any = None) -> "Optional":
+    def none_from_structure(value_structure: Any, output_shapes: Any = None) -> "Optional":
         """No element, of these types and shapes, or of these type specs."""
-        given = all(isinstance(s, TypeSpec) for s in structure.flatten(output_types))
-        return Optional(gen_ops.optional_none(), output_types if given else components.specs(output_types, output_shapes))
+        given = all(isinstance(s, TypeSpec) for s in structure.flatten(value_structure))
+        return Optional(gen_ops.optional_none(), value_structure if given else components.specs(value_structure, output_shapes))
 
     def has_value(self, name: OptionalType[str] = None) -> Tensor:
         """Whether there is one."""

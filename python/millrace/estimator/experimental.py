@@ -10,7 +10,7 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, Optional, Sequence
 
-from millrace import gfile, tf_logging
+from millrace import gfile, names, tf_logging
 from millrace.estimator.canned import _dnn_logit_fn_builder, _linear_logit_fn_builder
 from millrace.estimator.estimator import Estimator
 from millrace.estimator.export import build_raw_supervised_input_receiver_fn  # noqa: F401
@@ -304,4 +304,10 @@ def linear_logit_fn_builder(units: int, feature_columns: Any, sparse_combiner: s
     return _linear_logit_fn_builder(units, feature_columns, sparse_combiner)
 
 
-__getattr__ = not_provided.getter("estimator.experimental")
+def _of_contrib(name: str) -> Any:
+    if name == "KMeans":
+        return names.find("contrib.factorization").SeededKMeans
+    raise AttributeError(name)
+
+
+__getattr__ = not_provided.getter("estimator.experimental", _of_contrib)

@@ -238,6 +238,7 @@ class RunConfig:
     log_step_count_steps = property(lambda self: self._log_step_count_steps, doc="How many steps lie between logged losses.")
     device_fn = property(lambda self: self._device_fn, doc="Where operations are placed, or None.")
     session_creation_timeout_secs = property(lambda self: self._session_creation_timeout_secs, doc="How long a session may wait for its chief.")
+    experimental_max_worker_delay_secs = property(lambda self: None, doc="None: workers begin within 60 seconds.")
     protocol = property(lambda self: self._protocol, doc="What servers speak with each other.")
     train_distribute = property(lambda self: self._train_distribute, doc="The strategy, of one replica, that training is in the scope of, or None.")
     eval_distribute = property(lambda self: self._eval_distribute, doc="The strategy, of one replica, that evaluation is in the scope of, or None.")

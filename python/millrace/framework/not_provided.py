@@ -59,7 +59,7 @@ experimental:
     what TensorFlow 1.x has
 types:
     tf.Tensor and tf.Variable
-train.experimental: PythonState auto_mixed_precision_scope
+train.experimental: auto_mixed_precision_scope
     tf.train.experimental.MixedPrecisionLossScaleOptimizer, and tf.cast in the model: no graph is rewritten
 train: CheckpointOptions
     tf.train.Checkpoint without options
@@ -79,8 +79,6 @@ data.experimental: enable_debug_mode from_list get_model_proto index_table_from_
     what TensorFlow 1.x has: this came with 2.x
 data.experimental: assert_cardinality snapshot service
     tf.raw_ops
-estimator.experimental: KMeans
-    tf.contrib.factorization.KMeansClustering
 keras.experimental: WideDeepModel
     tf.estimator.DNNLinearCombinedClassifier, or a Model of both
 keras.utils: convert_all_kernels_in_model

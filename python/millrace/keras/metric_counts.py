@@ -240,7 +240,7 @@ class AUC(_Counts):
     def result(self) -> Tensor:
         """The area."""
         if self.curve is AUCCurve.PR and self.summation_method is AUCSummationMethod.INTERPOLATION:
-            return self._interpolated()
+            return self.interpolate_pr_auc()
         recall = self._share("true_positives", "false_negatives")
         if self.curve is AUCCurve.ROC:
             x, y = self._share("false_positives", "true_negatives"), recall
@@ -254,7 +254,7 @@ class AUC(_Counts):
         }[self.summation_method]()
         return math_ops.reduce_sum((x[:-1] - x[1:]) * height)
 
-    def _interpolated(self) -> Tensor:
+    def interpolate_pr_auc(self) -> Tensor:
         """Davis and Goadrich 2006: between thresholds both kinds of positives grow in proportion, and precision is not a straight line."""
         hits, said = self._count_of("true_positives"), self._count_of("true_positives") + self._count_of("false_positives")
         more_hits, more_said = hits[:-1] - hits[1:], said[:-1] - said[1:]

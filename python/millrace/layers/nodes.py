@@ -54,6 +54,15 @@ class InputSpec:
         if too_far and (self.ndim is not None or max_ndim):
             raise at_user_line(ValueError("Axis %d is greater than the maximum allowed value: %d" % (max(too_far), last)))
 
+    def get_config(self) -> Dict[str, Any]:
+        """The arguments that make such a one."""
+        return {name: getattr(self, name) for name in ("dtype", "shape", "ndim", "max_ndim", "min_ndim", "axes")}
+
+    @classmethod
+    def from_config(cls, config: Dict[str, Any]) -> "InputSpec":
+        """The one of which these are the arguments."""
+        return cls(**config)
+
     def check(self, x: Any, place: int, layer: str) -> None:
         """ValueError unless a tensor is what the layer takes."""
         start = "Input %d of layer %s is incompatible with the layer: " % (place, layer)

@@ -604,6 +604,10 @@ class MutableDenseHashTable(_ChangingTable):
         super().__init__(key_dtype, value_dtype, self._table_ref.op.name)
         self._start(default, checkpoint)
 
+    def insert_or_assign(self, keys: Any, values: Any, name: Optional[str] = None) -> Operation:
+        """Adds pairs, or replaces the values of keys that are there: what `insert` does."""
+        return self.insert(keys, values, name)
+
     def _shape(self, values: Tensor, keys: Tensor) -> None:
         rank = keys.get_shape().ndims
         if self._key_shape.ndims is not None and rank is not None:

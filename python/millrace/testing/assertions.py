@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from typing import Any, Iterator
 import unittest
+import urllib.parse
 
 
 def _said(text: str, msg: Any) -> str:
@@ -74,6 +76,61 @@ class Assertions(unittest.TestCase):
             at = target.find(text, at + 1)
             if at < 0:
                 self.fail(_said("Did not find %r at its place in %r" % (text, target), msg))
+
+    def assertNotStartsWith(self, actual: Any, unexpected_start: Any, msg: Any = None) -> None:
+        """Fails if a text begins with another."""
+        if actual.startswith(unexpected_start):
+            self.fail(_said("%r does start with %r" % (actual, unexpected_start), msg))
+
+    def assertEndsWith(self, actual: Any, expected_end: Any, msg: Any = None) -> None:
+        """Fails unless a text ends with another."""
+        if not actual.endswith(expected_end):
+            self.fail(_said("%r does not end with %r" % (actual, expected_end), msg))
+
+    def assertNotEndsWith(self, actual: Any, unexpected_end: Any, msg: Any = None) -> None:
+        """Fails if a text ends with another."""
+        if actual.endswith(unexpected_end):
+            self.fail(_said("%r does end with %r" % (actual, unexpected_end), msg))
+
+    def assertSequenceStartsWith(self, prefix: Any, whole: Any, msg: Any = None) -> None:
+        """Fails unless a sequence begins with the elements of another."""
+        if not prefix:
+            self.fail(_said("Prefix length is 0.", msg))
+        self.assertSequenceEqual(list(prefix), list(whole[: len(prefix)]), msg)
+
+    def assertContainsSubsequence(self, container: Any, subsequence: Any, msg: Any = None) -> None:
+        """Fails unless the elements of one are in the other in their order, others perhaps between them."""
+        rest = iter(container)
+        if not all(any(e == found for found in rest) for e in subsequence):
+            self.fail(_said("%s not a subsequence of %s" % (list(subsequence), list(container)), msg))
+
+    def assertContainsExactSubsequence(self, container: Any, subsequence: Any, msg: Any = None) -> None:
+        """Fails unless the elements of one are in the other side by side."""
+        whole, part = list(container), list(subsequence)
+        if not any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1)):
+            self.fail(_said("%s not an exact subsequence of %s" % (part, whole), msg))
+
+    def assertSameStructure(self, a: Any, b: Any, aname: str = "a", bname: str = "b", msg: Any = None) -> None:
+        """Fails unless lists and dictionaries in each other have the same values in the same places."""
+        if a != b:
+            self.fail(_said("%s is not %s: %r is not %r" % (aname, bname, a, b), msg))
+
+    def assertJsonEqual(self, first: str, second: str, msg: Any = None) -> None:
+        """Fails unless two texts are the same JSON value."""
+        self.assertEqual(json.loads(first), json.loads(second), msg)
+
+    def assertUrlEqual(self, a: str, b: str, msg: Any = None) -> None:
+        """Fails unless two URLs are the same, the order of what is asked for aside."""
+        one, other = urllib.parse.urlparse(a), urllib.parse.urlparse(b)
+        self.assertEqual(one[:3] + one[5:], other[:3] + other[5:], msg)
+        self.assertEqual(sorted(one.params.split(";")), sorted(other.params.split(";")), msg)
+        self.assertEqual(*(urllib.parse.parse_qs(url.query, keep_blank_values=True) for url in (one, other)), msg)
+
+    def enter_context(self, manager: Any) -> Any:
+        """What a context gives when it is entered; it is left when the test ends."""
+        made = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return made
 
     def assertTotallyOrdered(self, *groups: Any, **kwargs: Any) -> None:
         """Fails unless the elements of each group are equal, and less than those of later ones."""

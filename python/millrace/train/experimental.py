@@ -17,6 +17,7 @@ from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 from millrace.ops.variables import Variable
 from millrace.structures import TrackedByName
 from millrace.train.optimizer import Optimizer
+from millrace.train.tracking import PythonState as PythonState
 
 
 class LossScale(TrackedByName):

@@ -92,7 +92,7 @@ class Scaffold:
                 ),
             )
         if self.local_init_op is None:
-            self.local_init_op = self.get_or_default("local_init_op", GraphKeys.LOCAL_INIT_OP, self._default_local_init_op)
+            self.local_init_op = self.get_or_default("local_init_op", GraphKeys.LOCAL_INIT_OP, self.default_local_init_op)
         if self.summary_op is None:
             from millrace import summary
 
@@ -110,7 +110,7 @@ class Scaffold:
         return control_flow_ops.group(variables.global_variables_initializer(), shared, *get_collection(GraphKeys.TABLE_INITIALIZERS), name="init")
 
     @staticmethod
-    def _default_local_init_op() -> Any:
+    def default_local_init_op() -> Any:
         """What gives local variables, tables and resources their first values."""
         local = resources.initialize_resources(resources.local_resources())
         return control_flow_ops.group(variables.local_variables_initializer(), local, *get_collection(GraphKeys.TABLE_INITIALIZERS), name="local_init")

@@ -424,6 +424,14 @@ class RaggedTensor(CompositeTensor):
                 )
             return made
 
+    def to_list(self) -> Any:
+        """Raises ValueError, as in graphs of 1.15: there are no values yet."""
+        raise at_user_line(
+            ValueError(
+                "RaggedTensor.to_list() is only supported in eager mode; in graph mode, evaluate the RaggedTensor first and then use RaggedTensorValue.to_list()."
+            )
+        )
+
     def to_sparse(self, name: Optional[str] = None) -> SparseTensor:
         """As a sparse tensor with all of its elements."""
         from millrace.ops.ragged import conversions

@@ -96,3 +96,58 @@ def test_folders_of_images(tmp_path):
     with pytest.raises(ValueError, match="Invalid interpolation method"):
         I.load_img(str(tmp_path / "a" / "0.png"), target_size=(4, 4), interpolation="x")
     assert I.load_img(str(tmp_path / "a" / "0.png"), color_mode="grayscale").mode == "L"
+
+
+@pytest.fixture
+def table(tmp_path):
+    pillow = pytest.importorskip("PIL.Image")
+    for i in range(6):
+        pillow.fromarray(np.full((4, 4, 3), i * 40, np.uint8)).save(str(tmp_path / ("%d.png" % i)))
+    (tmp_path / "t.txt").write_text("no picture")
+    names = ["%d.png" % i for i in range(6)] + ["t.txt", "gone.png"]
+    return {
+        "filename": names,
+        "class": list("babbcabc"),
+        "v": np.arange(8.0) * 2,
+        "w": np.arange(8.0),
+        "m": [["a"], ["a", "b"], ["c"], ["b"], ["a"], ["b", "c"], [], []],
+    }
+
+
+@pytest.mark.parametrize(
+    "settings, first, targets",  # as 1.15.5 gives them for a pandas.DataFrame
+    [
+        ({}, "0.png", [[0, 1, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0]]),
+        ({"class_mode": "sparse"}, "0.png", [1, 0, 1, 1]),
+        ({"classes": ["b", "c"]}, "0.png", [[1, 0], [1, 0], [1, 0], [0, 1]]),
+        ({"class_mode": "binary", "classes": ["a", "b"]}, "0.png", [1, 0, 1, 1]),
+        ({"y_col": "m"}, "0.png", [[1, 0, 0], [1, 1, 0], [0, 0, 1], [0, 1, 0]]),
+        ({"y_col": "v", "class_mode": "raw"}, "0.png", [0, 2, 4, 6]),
+        ({"y_col": ["v", "w"], "class_mode": "raw"}, "0.png", [[0, 0], [2, 1], [4, 2], [6, 3]]),
+        ({"y_col": ["v", "w"], "class_mode": "multi_output"}, "0.png", [[0, 2, 4, 6], [0, 1, 2, 3]]),
+        ({"subset": "training", "class_mode": "sparse"}, "3.png", [1, 2, 0]),
+    ],
+)
+def test_batches_of_a_table(table, tmp_path, settings, first, targets):
+    generator = I.ImageDataGenerator(validation_split=0.5)
+    with pytest.warns(UserWarning, match="Found 2 invalid image filename"):
+        made = generator.flow_from_dataframe(table, str(tmp_path), target_size=(2, 2), batch_size=4, shuffle=False, **settings)
+    images, found = next(made)
+    assert made.filenames[0] == first and images[0].max() == int(first[0]) * 40 and [np.asarray(t).tolist() for t in found] == targets
+    if settings.get("class_mode") == "raw":
+        weighted = generator.flow_from_dataframe(table, str(tmp_path), shuffle=False, weight_col="w", batch_size=3, validate_filenames=False, **settings)
+        assert next(weighted)[2].tolist() == [0, 1, 2] and weighted.samples == 8
+
+
+def test_tables_that_do_not_fit_are_refused(table, tmp_path):
+    generator = I.ImageDataGenerator()
+    for kind, text, settings in (
+        (TypeError, "column values must be type string, list or tuple", {"y_col": "v"}),
+        (TypeError, "y_col must be a list. Received str", {"class_mode": "multi_output"}),
+        (TypeError, "All values in column x_col=v must be strings", {"x_col": "v"}),
+        (TypeError, "weight_col=class must be numeric", {"weight_col": "class"}),
+        (ValueError, "there must be 2 classes. Found 3 classes", {"class_mode": "binary"}),
+        (ValueError, "Invalid class_mode: nope", {"class_mode": "nope"}),
+    ):
+        with pytest.raises(kind, match=text):
+            generator.flow_from_dataframe(table, str(tmp_path), **settings)

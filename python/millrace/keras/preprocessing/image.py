@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: implicit-reexport
-"""Batches of images out of arrays and folders, turned, moved and mirrored at random. Files of images need the package Pillow."""
+"""Batches of images out of arrays, folders and tables, turned, moved and mirrored at random. Files of images need the package Pillow."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ from millrace.keras.preprocessing.image_transforms import (  # noqa: F401
 )
 
 _MODES = {"grayscale": "L", "rgb": "RGB", "rgba": "RGBA"}  # by the names of Keras, those of Pillow
+_KINDS = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
+_CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse", None)  # of tables
 _RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
 
 
@@ -182,6 +184,36 @@ class ImageDataGenerator:
             interpolation,
             self.dtype,
         )
+
+    def flow_from_dataframe(
+        self,
+        dataframe: Any,
+        directory: Optional[str] = None,
+        x_col: str = "filename",
+        y_col: Any = "class",
+        weight_col: Optional[str] = None,
+        target_size: Any = (256, 256),
+        color_mode: str = "rgb",
+        classes: Any = None,
+        class_mode: Any = "categorical",
+        batch_size: int = 32,
+        shuffle: bool = True,
+        seed: Any = None,
+        save_to_dir: Optional[str] = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        subset: Optional[str] = None,
+        interpolation: str = "nearest",
+        validate_filenames: bool = True,
+    ) -> "DataFrameIterator":
+        """Batches of the images that a table names, by its columns: x_col of files (of the folder, if there is one), y_col of what goes with them.
+
+        class_mode: "categorical", "binary" or "sparse" of classes that are text, of "categorical" also lists of them; "raw" of numbers;
+        "multi_output" of a list of columns; "input" or None.
+        Raises: ValueError and TypeError where columns are not of the class_mode.
+        """
+        chosen = target_size, color_mode, classes, class_mode, batch_size, shuffle, seed, self.data_format, save_to_dir, save_prefix, save_format
+        return DataFrameIterator(dataframe, directory, self, x_col, y_col, weight_col, *chosen, subset, interpolation, self.dtype, validate_filenames)
 
     def standardize(self, x: Any) -> Any:
         """Normalised as the settings say: an image, or a batch."""
@@ -397,7 +429,34 @@ class NumpyArrayIterator(Iterator):
         return (images, self.y[index_array]) if self.sample_weight is None else (images, self.y[index_array], self.sample_weight[index_array])
 
 
-class DirectoryIterator(Iterator):
+class _Files(Iterator):
+    """Batches of images that are read when they are asked for. Those below it have `filepaths`, and `_batch_with` what goes with the images."""
+
+    filepaths: Any
+
+    def _choose(self, generator: Any, target_size: Any, color_mode: str, data_format: Any, interpolation: str, dtype: Any) -> None:
+        if color_mode not in _MODES:
+            raise at_user_line(ValueError('Invalid color mode: %s; expected "rgb", "rgba", or "grayscale".' % color_mode))
+        self._generator, self.target_size, self.color_mode = generator, tuple(target_size), color_mode
+        self.data_format, self.interpolation, self.dtype = layout(data_format), interpolation, dtype or K.floatx()
+        channels = {"grayscale": 1, "rgb": 3, "rgba": 4}[color_mode]
+        self.image_shape = (channels, *self.target_size) if self.data_format == "channels_first" else (*self.target_size, channels)
+
+    def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:
+        images, paths = [], self.filepaths
+        for i in index_array:
+            img = load_img(paths[i], color_mode=self.color_mode, target_size=self.target_size, interpolation=self.interpolation)
+            x = img_to_array(img, self.data_format)
+            images.append(self._generator.standardize(self._generator.random_transform(x)))
+        batch = np.stack(images).astype(self.dtype)
+        self._keep(batch, index_array, self.data_format)
+        return self._batch_with(batch, index_array)
+
+    def _batch_with(self, batch: Any, places: Any) -> Any:
+        raise NotImplementedError
+
+
+class DirectoryIterator(_Files):
     """Batches of the images below a folder."""
 
     def __init__(
@@ -420,14 +479,10 @@ class DirectoryIterator(Iterator):
         interpolation: str = "nearest",
         dtype: Any = None,
     ) -> None:
-        if color_mode not in _MODES:
-            raise at_user_line(ValueError('Invalid color mode: %s; expected "rgb", "rgba", or "grayscale".' % color_mode))
+        self._choose(image_data_generator, target_size, color_mode, data_format, interpolation, dtype)
         if class_mode not in ("categorical", "binary", "sparse", "input", None):
             raise at_user_line(ValueError("Invalid class_mode: %s" % class_mode))
-        self.directory, self._generator, self.target_size, self.class_mode = directory, image_data_generator, tuple(target_size), class_mode
-        self.color_mode, self.data_format, self.interpolation, self.dtype = color_mode, layout(data_format), interpolation, dtype or K.floatx()
-        channels = {"grayscale": 1, "rgb": 3, "rgba": 4}[color_mode]
-        self.image_shape = (channels, *self.target_size) if self.data_format == "channels_first" else (*self.target_size, channels)
+        self.directory, self.class_mode = directory, class_mode
         split = None if _checked_subset(subset) is None else image_data_generator._validation_split
         names = classes or sorted(d for d in os.listdir(directory) if os.path.isdir(os.path.join(directory, d)))
         self.class_indices = {name: i for i, name in enumerate(names)}
@@ -446,25 +501,162 @@ class DirectoryIterator(Iterator):
 
     @staticmethod
     def _files(folder: str, follow_links: bool) -> List[str]:
-        kinds = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
         walk = sorted(os.walk(folder, followlinks=follow_links), key=lambda found: found[0])
-        return [os.path.join(inside, f) for inside, _, files in walk for f in sorted(files) if f.lower().endswith(kinds)]
+        return [os.path.join(inside, f) for inside, _, files in walk for f in sorted(files) if f.lower().endswith(_KINDS)]
 
     @property
     def filepaths(self) -> List[str]:
         """The paths of the images."""
         return [os.path.join(self.directory, name) for name in self.filenames]
 
-    def _get_batches_of_transformed_samples(self, index_array: Any) -> Any:
-        images, paths = [], self.filepaths
-        for i in index_array:
-            img = load_img(paths[i], color_mode=self.color_mode, target_size=self.target_size, interpolation=self.interpolation)
-            x = img_to_array(img, self.data_format)
-            images.append(self._generator.standardize(self._generator.random_transform(x)))
-        batch, classes = np.stack(images).astype(self.dtype), self.classes[index_array]
-        self._keep(batch, index_array, self.data_format)
+    def _batch_with(self, batch: Any, places: Any) -> Any:
         if self.class_mode is None:
             return batch
         if self.class_mode == "categorical":
-            return batch, np.eye(self.num_classes, dtype=self.dtype)[classes]
-        return batch, batch.copy() if self.class_mode == "input" else classes.astype(self.dtype)
+            return batch, np.eye(self.num_classes, dtype=self.dtype)[self.classes[places]]
+        return batch, batch.copy() if self.class_mode == "input" else self.classes[places].astype(self.dtype)
+
+
+class DataFrameIterator(_Files):
+    """Batches of the images that a table names. The table is a pandas.DataFrame, or whatever gives a column for its name."""
+
+    allowed_class_modes = set(_CLASS_MODES)
+
+    def __init__(
+        self,
+        dataframe: Any,
+        directory: Optional[str] = None,
+        image_data_generator: Any = None,
+        x_col: str = "filename",
+        y_col: Any = "class",
+        weight_col: Optional[str] = None,
+        target_size: Any = (256, 256),
+        color_mode: str = "rgb",
+        classes: Any = None,
+        class_mode: Any = "categorical",
+        batch_size: int = 32,
+        shuffle: bool = True,
+        seed: Any = None,
+        data_format: Any = "channels_last",
+        save_to_dir: Optional[str] = None,
+        save_prefix: str = "",
+        save_format: str = "png",
+        subset: Optional[str] = None,
+        interpolation: str = "nearest",
+        dtype: Any = "float32",
+        validate_filenames: bool = True,
+    ) -> None:
+        self._choose(image_data_generator, target_size, color_mode, data_format, interpolation, dtype)
+        if class_mode == "other":
+            warnings.warn('`class_mode` "other" is deprecated, please use `class_mode` "raw".', DeprecationWarning, stacklevel=3)
+            class_mode = "raw"
+        self.directory, self.class_mode = directory or "", class_mode
+        names, weights = _column(dataframe, x_col), None if weight_col is None else _column(dataframe, weight_col)
+        self._check(names, x_col, dataframe, y_col, weights, weight_col, classes)
+        keep = self._existing(names, x_col) if validate_filenames else np.arange(len(names))
+        if class_mode in ("binary", "categorical", "sparse"):
+            keep = self._number_classes(_column(dataframe, y_col), keep, classes)
+        keep = keep[self._part(subset, len(keep))]
+        self._filenames: List[str] = [names[i] for i in keep]
+        self._sample_weight = None if weights is None else np.asarray([weights[i] for i in keep])
+        if class_mode in ("raw", "multi_output"):
+            columns = [np.asarray([column[i] for i in keep]) for column in (_column(dataframe, c) for c in (y_col if isinstance(y_col, list) else [y_col]))]
+            self._targets = columns if class_mode == "multi_output" else np.stack(columns, 1) if isinstance(y_col, list) else columns[0]
+        elif class_mode in ("binary", "categorical", "sparse"):
+            self.classes: List[Any] = [self._numbers[i] for i in keep]
+        self.samples = len(keep)
+        about = " belonging to %d classes" % len(self.class_indices) if class_mode in ("binary", "categorical", "sparse") else ""
+        print("Found %d %simage filenames%s." % (self.samples, "validated " if validate_filenames else "non-validated ", about))
+        super().__init__(self.samples, batch_size, shuffle, seed)
+        self._saving = save_to_dir, save_prefix, save_format
+
+    @property
+    def filenames(self) -> List[str]:
+        """The names of the images, as the table has them."""
+        return self._filenames
+
+    @property
+    def filepaths(self) -> List[str]:  # type: ignore[override]
+        """The paths of the images."""
+        return [os.path.join(self.directory, name) for name in self._filenames]
+
+    @property
+    def sample_weight(self) -> Any:
+        """The weights of the images, or None."""
+        return self._sample_weight
+
+    @property
+    def labels(self) -> Any:
+        """The number of each image's class; of "raw" and "multi_output" what the table has."""
+        return self.classes if self.class_mode in ("binary", "categorical", "sparse") else self._targets
+
+    def _check(self, names: List[Any], x_col: str, table: Any, y_col: Any, weights: Any, weight_col: Any, classes: Any) -> None:
+        mode = self.class_mode
+        if mode not in _CLASS_MODES:
+            raise at_user_line(ValueError("Invalid class_mode: %s; expected one of: %s" % (mode, self.allowed_class_modes)))
+        if mode == "multi_output" and not isinstance(y_col, list):
+            raise at_user_line(TypeError('If class_mode="multi_output", y_col must be a list. Received %s.' % type(y_col).__name__))
+        if not all(isinstance(name, str) for name in names):
+            raise at_user_line(TypeError("All values in column x_col=%s must be strings." % x_col))
+        if mode in ("binary", "sparse", "categorical"):
+            kinds = (str, list, tuple) if mode == "categorical" else (str,)
+            if not all(isinstance(value, kinds) for value in _column(table, y_col)):
+                wanted = "type string, list or tuple" if mode == "categorical" else "strings"
+                raise at_user_line(TypeError('If class_mode="%s", y_col="%s" column values must be %s.' % (mode, y_col, wanted)))
+        if mode == "binary":
+            count = len(set(classes)) if classes else len(set(_column(table, y_col)))
+            if count != 2:
+                raise at_user_line(ValueError('If class_mode="binary" there must be 2 classes. Found %s classes.' % count))
+        if classes and mode in ("input", "multi_output", "raw", None):
+            warnings.warn('`classes` will be ignored given the class_mode="%s"' % mode, stacklevel=4)
+        if weights is not None and not all(isinstance(w, (int, float, np.number)) for w in weights):
+            raise at_user_line(TypeError("Column weight_col=%s must be numeric." % weight_col))
+
+    def _existing(self, names: List[str], x_col: str) -> Any:
+        """The places of the names that are files of images."""
+        keep = [i for i, name in enumerate(names) if name.lower().endswith(_KINDS) and os.path.isfile(os.path.join(self.directory, name))]
+        if len(keep) < len(names):
+            warnings.warn(
+                'Found %d invalid image filename(s) in x_col="%s". These filename(s) will be ignored.' % (len(names) - len(keep), x_col), stacklevel=4
+            )
+        return np.asarray(keep, np.int64)
+
+    def _number_classes(self, column: List[Any], keep: Any, classes: Any) -> Any:
+        """The places that are left where classes are named; `_numbers` has the classes of all."""
+        chosen = set(classes) if classes else None
+        if chosen is not None:
+            column = [[c for c in value if c in chosen] if isinstance(value, (list, tuple)) else value for value in column]
+            keep = np.asarray([i for i in keep if (bool(column[i]) if isinstance(column[i], list) else column[i] in chosen)], np.int64)
+        found = {c for i in keep for c in (column[i] if isinstance(column[i], (list, tuple)) else [column[i]])}
+        order = list(dict.fromkeys(classes)) if classes else sorted(found)
+        self.class_indices: Dict[Any, int] = {c: number for number, c in enumerate(order)}
+        number = self.class_indices
+        self._numbers = {int(i): [number[c] for c in column[i]] if isinstance(column[i], (list, tuple)) else number[column[i]] for i in keep}
+        return keep
+
+    def _part(self, subset: Optional[str], count: int) -> slice:
+        if _checked_subset(subset) is None:
+            return slice(None)
+        at = int(self._generator._validation_split * count)
+        return slice(None, at) if subset == "validation" else slice(at, None)
+
+    def _batch_with(self, batch: Any, places: Any) -> Any:
+        if self.class_mode is None:
+            return batch
+        if self.class_mode == "input":
+            target: Any = batch.copy()
+        elif self.class_mode == "multi_output":
+            target = [column[places] for column in self._targets]
+        elif self.class_mode == "raw":
+            target = self._targets[places]
+        elif self.class_mode == "categorical":
+            target = np.zeros((len(batch), len(self.class_indices)), self.dtype)
+            for row, place in enumerate(places):
+                target[row, self.classes[place]] = 1
+        else:
+            target = np.asarray([self.classes[place] for place in places], self.dtype)
+        return (batch, target) if self._sample_weight is None else (batch, target, self._sample_weight[places])
+
+
+def _column(table: Any, name: Any) -> List[Any]:
+    return list(np.asarray(table[name], dtype=object) if not hasattr(table[name], "tolist") else table[name].tolist())

@@ -188,3 +188,12 @@ def test_a_model_that_is_a_subclass_is_the_first_of_others():
     model.compile("sgd", "mse")
     model.fit(X, np.zeros([3, 2]), verbose=0)
     assert model.predict(X).shape == (3, 2) and len(model.weights) == 6
+
+
+def test_weights_below_a_prefix_that_is_a_folder(tmp_path):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(2,))])
+    before, prefix = model.get_weights(), str(tmp_path / "new" / "ckpt") + "/"
+    model.save_weights(prefix)
+    model.set_weights([w + 1 for w in before])
+    model.load_weights(prefix)
+    assert (tmp_path / "new" / "ckpt" / ".index").exists() and all((a == b).all() for a, b in zip(before, model.get_weights()))

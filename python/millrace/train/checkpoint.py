@@ -30,7 +30,7 @@ from millrace.train.checkpoint_management import checkpoint_exists, update_check
 from millrace.train.object_names import OBJECT_GRAPH
 from millrace.train.optimizer import Optimizer
 from millrace.train.saveable import SaveableObject, SaveSpec, parts_saved_by
-from millrace.train.saver import Saver, load_checkpoint
+from millrace.train.saver import CheckpointReader, Saver
 
 _VALUE = "VARIABLE_VALUE"
 _restores = itertools.count()
@@ -333,7 +333,7 @@ class _Status:
             saveable = self._checkpoint._saveable(part, key)
             if hasattr(saveable, "python_restore") and part.identity not in self._handed_over:
                 self._handed_over.add(part.identity)
-                saveable.python_restore([_one_value(load_checkpoint(self._path).get_tensor(key))])
+                saveable.python_restore([_one_value(CheckpointReader(self._path).get_tensor(key))])
         return self
 
     def run_restore_ops(self, session: Any = None) -> None:
@@ -368,7 +368,7 @@ class _NameBased(_Status):
     """A checkpoint of a Saver: variables take the values of their names."""
 
     def _matched(self) -> _Matched:
-        shapes = load_checkpoint(self._path).get_variable_to_shape_map()
+        shapes = CheckpointReader(self._path).get_variable_to_shape_map()
         variables = [v for v in _Tree(self._checkpoint).variables().values() if v is not self._counter]
         found = {v.op.name: v for v in variables if v.op.name in shapes}
         return _Matched(found, {}, [v.op.name for v in variables if v.op.name not in found], [k for k in shapes if k not in found])
@@ -478,7 +478,7 @@ class Checkpoint:
         path = gfile.as_path(save_path)
         if not checkpoint_exists(path):
             raise at_user_line(errors.NotFoundError(None, None, "%s: there is no such checkpoint" % path))
-        reader = load_checkpoint(path)
+        reader = CheckpointReader(path)
         if not reader.has_tensor(OBJECT_GRAPH):
             return _NameBased(self, path, None)
         saved = definitions.TrackableObjectGraph.FromString(_one_value(reader.get_tensor(OBJECT_GRAPH)))

@@ -349,3 +349,10 @@ def test_shapes_of_another_rank_are_named():
     assert tf.TensorShape(None).with_rank(2).as_list() == [None, None]
     with pytest.raises(ValueError, match=r"Shape \(1,\) must have rank 2"):
         tf.SparseTensor([0], ["fox"], [1])
+
+
+def test_the_shape_of_a_tensor_is_not_assigned():
+    x = tf.zeros([2])
+    with pytest.raises(ValueError, match="use Tensor.set_shape instead"):
+        x._shape = tf.TensorShape([None])
+    assert x._shape.as_list() == [2]

@@ -40,6 +40,15 @@ class Tensor(_core.Tensor):
         """Adds to what is known of its shape. ValueError when that contradicts."""
         self._set_dims(tensor_shape.shape_list(shape))
 
+    @property
+    def _shape(self) -> tensor_shape.TensorShape:
+        """shape, which programs before 1.5 assigned here."""
+        return self.get_shape()
+
+    @_shape.setter
+    def _shape(self, shape: Any) -> None:
+        raise at_user_line(ValueError("Tensor._shape cannot be assigned, use Tensor.set_shape instead."))
+
     def _shape_as_list(self) -> Optional[List[Optional[int]]]:
         dims = self._dims
         return None if dims is None else [None if d < 0 else d for d in dims]

@@ -256,6 +256,9 @@ def test_the_assertion_that_variables_have_values():
             session.run(both)
         session.run(w.initializer)
         assert session.run(both).tolist() == [0, 1]
+    for ready in (check, both):
+        with SessionManager(ready_op=ready).prepare_session("", init_op=tf.global_variables_initializer()) as session:
+            assert session.run(v) == 1.0
 
 
 def test_rows_of_a_checkpoint_move_with_their_words(tmp_path):

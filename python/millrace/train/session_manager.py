@@ -6,6 +6,8 @@ from __future__ import annotations
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
+
 from millrace import tf_logging
 from millrace.framework import errors
 from millrace.framework.errors import at_user_line
@@ -208,7 +210,7 @@ def _ready(op: Any, sess: Any, what: str) -> _State:
             tf_logging.warning("%s : error [%s]", what, error)
             raise
         return False, str(error)
-    if names is None or names.size == 0:
+    if names is None or names.size == 0 or names.dtype == np.int32:  # ranks are what tf.assert_variables_initialized gives where all is well
         return True, None
     return False, "Variables not initialized: " + ", ".join(name.decode() if isinstance(name, bytes) else str(name) for name in names)
 

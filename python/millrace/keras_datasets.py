@@ -170,5 +170,6 @@ def _word_index(name: str) -> Any:
 mnist, fashion_mnist, cifar10, cifar100, boston_housing = (
     types.SimpleNamespace(load_data=f) for f in (_load_mnist, _load_fashion, _load_cifar10, _load_cifar100, _load_boston)
 )
-imdb = types.SimpleNamespace(load_data=_load_imdb, get_word_index=_word_index("imdb_word_index.json"))
-reuters = types.SimpleNamespace(load_data=_load_reuters, get_word_index=_word_index("reuters_word_index.json"))
+_imdb_words, _reuters_words = _word_index("imdb_word_index.json"), _word_index("reuters_word_index.json")
+imdb = types.SimpleNamespace(load_data=_load_imdb, get_word_index=_imdb_words)
+reuters = types.SimpleNamespace(load_data=_load_reuters, get_word_index=_reuters_words)

@@ -20,6 +20,7 @@ from millrace.framework import not_provided
 _TEXT = """
 []
 app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io config = %
+errors = framework.errors
 resource_loader saved_model sets summary test train estimator distributions python sysconfig lookup audio signal profiler = %
 raw_ops = ops.raw_ops
 logging = tf_logging
@@ -405,6 +406,7 @@ device_spec.DeviceSpecV2 = framework.device:DeviceSpecV2
 graph_util graph_util_impl = graph_util
 random_seed = framework.random_seed
 importer = framework.importer
+tensor_conversion_registry = framework.convert
 tensor_util = framework.tensor_util
 function = framework.function
 sparse_tensor = framework.composite_tensors framework.type_spec
@@ -692,6 +694,7 @@ protobuf.compare = testing.messages
 summary = summary
 summary_iterator = train
 writer.writer writer.writer_cache writer.event_file_writer = summary
+writer.event_file_writer.EventFileWriter = summary:_EventFileWriter
 plugin_asset = summary_plugins
 text_summary = summary_text summary_plugins
 
@@ -809,6 +812,7 @@ canned.optimizers canned.parsing_utils = estimator.%
 
 [python.keras]
 _impl.keras = keras
+metrics = keras.metrics keras.metric_base keras.metric_counts
 optimizers = keras.optimizers_v1
 
 distribute.distributed_training_utils = keras.engine.distributed
@@ -854,6 +858,7 @@ engine.base_layer = layers.base layers.nodes layers.operations
 engine.base_layer_utils = layers.casting layers.parts
 utils.metrics_utils = keras.utils.metrics_utils keras.metric_counts
 engine.sequential = keras.models
+engine.node = layers.nodes
 applications.densenet applications.imagenet_utils applications.inception_resnet_v2 applications.inception_v3 applications.mobilenet applications.mobilenet_v2 = %
 applications.nasnet applications.resnet applications.resnet_v2 applications.vgg16 applications.vgg19 applications.xception = %
 applications.resnet50 = keras.applications.resnet
@@ -871,6 +876,17 @@ mixed_precision.experimental.global_policy = layers.policies:global_policy
 mixed_precision.experimental.set_policy = layers.policies:set_policy
 mixed_precision.experimental.LossScaleOptimizer = keras.loss_scale_optimizer:LossScaleOptimizer
 datasets = keras_datasets
+datasets.mnist datasets.fashion_mnist datasets.cifar10 datasets.cifar100 datasets.boston_housing datasets.imdb datasets.reuters = @
+datasets.mnist.load_data = keras_datasets:_load_mnist
+datasets.fashion_mnist.load_data = keras_datasets:_load_fashion
+datasets.cifar10.load_data = keras_datasets:_load_cifar10
+datasets.cifar100.load_data = keras_datasets:_load_cifar100
+datasets.boston_housing.load_data = keras_datasets:_load_boston
+datasets.imdb.load_data = keras_datasets:_load_imdb
+datasets.imdb.get_word_index = keras_datasets:_imdb_words
+datasets.reuters.load_data = keras_datasets:_load_reuters
+datasets.reuters.get_word_index = keras_datasets:_reuters_words
+wrappers.scikit_learn = keras.wrappers
 Input = keras.engine.inputs:Input
 Model Sequential = keras.models:
 
@@ -883,6 +899,8 @@ kernelized = layers.kernelized
 normalization_v2.BatchNormalization = layers.normalization:BatchNormalizationV2
 rnn_cell_wrapper_v2 = layers.cell_wrappers
 dense_attention = layers.attention
+cudnn_recurrent = layers.recurrent_cudnn
+serialization = layers.serialization
 advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent recurrent_v2 wrappers = layers.%
 
 [core]

@@ -280,6 +280,13 @@ class FileWriter:
         self.close()
 
 
+class _EventFileWriter(FileWriter):
+    """A FileWriter as the module of event files has it: it takes no graph."""
+
+    def __init__(self, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: Optional[str] = None) -> None:
+        super().__init__(logdir, None, max_queue, flush_secs, None, filename_suffix)
+
+
 class FileWriterCache:
     """One writer for each folder."""
 

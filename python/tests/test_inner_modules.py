@@ -224,3 +224,44 @@ def test_steps_by_names_of_what_is_fed_and_fetched():
         options.tensor_connection.add(from_tensor="a:0", to_tensor="b:0")
         with pytest.raises(NotImplementedError):
             session._make_callable_from_options(options)
+
+
+@pytest.mark.parametrize(
+    "path, name",
+    [
+        ("keras.wrappers.scikit_learn", "KerasClassifier"),
+        ("keras.datasets.mnist", "load_data"),
+        ("keras.datasets.imdb", "get_word_index"),
+        ("python.keras.datasets.cifar10", "load_data"),
+        ("errors", "OutOfRangeError"),
+        ("python.keras.layers.cudnn_recurrent", "CuDNNGRU"),
+        ("python.keras.layers.serialization", "deserialize"),
+        ("python.keras.metrics", "MeanMetricWrapper"),
+        ("python.framework.tensor_conversion_registry", "register_tensor_conversion_function"),
+        ("python.ops.rnn_cell_impl", "LayerRNNCell"),
+    ],
+)
+def test_modules_that_programs_import_by_their_paths(path, name):
+    assert callable(getattr(names.module(path), name)) or isinstance(getattr(names.module(path), name), type)
+
+
+def test_lists_and_names_of_keras():
+    utils = names.module("python.keras.utils.generic_utils")
+    assert utils.make_batches(10, 4) == [(0, 4), (4, 8), (8, 10)] and utils.to_list(3) == utils.to_list([3]) == [3] and utils.to_list((3,)) == [(3,)]
+    assert [utils.is_all_none(x) for x in ([None, None], None, [1, None])] == [True, True, False]
+    assert [utils.to_snake_case(n) for n in ("MyLayerABC2", "_Foo")] == ["my_layer_ab_c2", "private__foo"]
+
+
+def test_what_is_no_cell_is_refused_by_the_name_of_its_argument():
+    cells = names.module("python.ops.rnn_cell_impl")
+    cells.assert_like_rnncell("cell", cells.BasicRNNCell(2))
+    with pytest.raises(TypeError, match="The argument 'inner' .* %s" % cells.ASSERT_LIKE_RNNCELL_ERROR_REGEXP):
+        cells.assert_like_rnncell("inner", object())
+
+
+def test_event_files_without_a_graph(tmp_path):
+    writer = names.module("python.summary.writer.event_file_writer").EventFileWriter(str(tmp_path), filename_suffix=".x")
+    writer.add_event(tf.Event(step=3, summary=tf.Summary(value=[tf.Summary.Value(tag="t", simple_value=2.0)])))
+    writer.close()
+    (path,) = tmp_path.iterdir()
+    assert path.name.endswith(".x") and [e.step for e in tf.train.summary_iterator(str(path)) if e.summary.value] == [3]

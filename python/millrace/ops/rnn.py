@@ -10,7 +10,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
-from millrace.ops.rnn_parts import _zeros
+from millrace.ops.rnn_parts import _zeros, assert_like_rnncell
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import variable_scope
 
@@ -300,12 +300,6 @@ def bidirectional_dynamic_rnn(
     return (output_fw, nest.map_structure(turned, backwards)), (state_fw, state_bw)
 
 
-def _like_cell(cell: Any) -> None:
-    lacking = [repr(n) for n in ("output_size", "state_size") if not hasattr(cell, n)]
-    if lacking or not callable(cell):
-        raise TypeError("The argument 'cell' (%r) is not an RNNCell: %s" % (cell, "it lacks " + " and ".join(lacking) if lacking else "it is not callable"))
-
-
 class _Emitted:
     """What a raw_rnn emits in each step: one TensorArray per tensor, and zeros for the examples that are finished."""
 
@@ -346,7 +340,7 @@ def raw_rnn(cell: Any, loop_fn: Any, parallel_iterations: Optional[int] = None, 
     loop_fn(time, output, state, loop_state) gives (finished, next input, next state, what to emit, next loop state). The first call has the time 0 and
     None else: it gives the first input, the initial state, and the structure, shapes (without the batch) and types of what is emitted (None: those of
     the cell's output). Examples that are finished emit zeros and keep their state; the loop ends when all are."""
-    _like_cell(cell)
+    assert_like_rnncell("cell", cell)
     if not callable(loop_fn):
         raise at_user_line(TypeError("loop_fn must be a callable"))
     with variable_scope(scope or "rnn"):

@@ -12,7 +12,18 @@ from millrace.ops.rnn_cells import (  # noqa: F401
     RNNCell,
     _LayerRNNCell,
 )
-from millrace.ops.rnn_parts import _BIAS_VARIABLE_NAME, _WEIGHTS_VARIABLE_NAME, _concat, _depth, _linear, _Linear, _zero_state_tensors, _zeros  # noqa: F401
+from millrace.ops.rnn_parts import (  # noqa: F401
+    _BIAS_VARIABLE_NAME,
+    _WEIGHTS_VARIABLE_NAME,
+    ASSERT_LIKE_RNNCELL_ERROR_REGEXP,
+    _concat,
+    _depth,
+    _linear,
+    _Linear,
+    _zero_state_tensors,
+    _zeros,
+    assert_like_rnncell,
+)
 from millrace.ops.rnn_wrappers import (  # noqa: F401
     DeviceWrapper,
     DropoutWrapper,
@@ -22,3 +33,5 @@ from millrace.ops.rnn_wrappers import (  # noqa: F401
     ResidualWrapper,
     _SlimRNNCell,
 )
+
+LayerRNNCell = _LayerRNNCell

@@ -100,3 +100,14 @@ def _linear(
         if scope is not None:
             inside.enter_context(variable_scope(scope))
         return _Linear(args, output_size, bias, bias_initializer or init_ops.constant_initializer(bias_start), kernel_initializer)(args)
+
+
+ASSERT_LIKE_RNNCELL_ERROR_REGEXP = "is not an RNNCell"
+
+
+def assert_like_rnncell(cell_name: str, cell: Any) -> None:
+    """TypeError, which names the argument, unless an object has the sizes of its output and its state, and can be called."""
+    lacking = [repr(n) for n in ("output_size", "state_size") if not hasattr(cell, n)]
+    if lacking or not callable(cell):
+        how = "it lacks " + " and ".join(lacking) if lacking else "it is not callable"
+        raise TypeError("The argument %r (%r) is not an RNNCell: %s" % (cell_name, cell, how))

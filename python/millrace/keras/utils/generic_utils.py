@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -179,3 +180,24 @@ def slice_arrays(arrays: Any, start: Any = None, stop: Any = None) -> Any:
     if hasattr(start, "__len__"):
         return arrays[list(start)]
     return arrays[start:stop] if hasattr(start, "__int__") or start is None and hasattr(arrays, "shape") else [None]
+
+
+def make_batches(size: int, batch_size: int) -> List[Tuple[int, int]]:
+    """Where the batches of so many rows begin and end."""
+    return [(start, min(size, start + batch_size)) for start in range(0, size, batch_size)]
+
+
+def to_list(x: Any) -> List[Any]:
+    """A list as it is; what is none in one."""
+    return x if isinstance(x, list) else [x]
+
+
+def is_all_none(structure: Any) -> bool:
+    """Whether it is None, or a list or tuple of nothing else."""
+    return all(x is None for x in (structure if isinstance(structure, (list, tuple)) else [structure]))
+
+
+def to_snake_case(name: str) -> str:
+    """A class's name as layers are named by it."""
+    made = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z0-9]+)", r"\1_\2", name)).lower()
+    return "private" + made if made.startswith("_") else made

@@ -500,6 +500,8 @@ gen_functional_ops.case = ops.functional_calls:case
 gen_dataset_ops gen_functional_ops gen_image_ops gen_io_ops gen_linalg_ops gen_list_ops gen_logging_ops gen_lookup_ops gen_math_ops gen_nn_ops = ops.gen_ops ops.raw_ops
 gen_boosted_trees_ops gen_parsing_ops gen_random_ops gen_resource_variable_ops gen_rnn_ops gen_script_ops gen_sdca_ops gen_set_ops gen_sparse_ops gen_spectral_ops = ops.gen_ops ops.raw_ops
 gen_state_ops gen_stateless_random_ops gen_string_ops gen_summary_ops gen_user_ops = ops.gen_ops ops.raw_ops
+gen_collective_ops gen_experimental_dataset_ops gen_manip_ops gen_ragged_array_ops gen_ragged_conversion_ops gen_ragged_math_ops = ops.gen_ops ops.raw_ops
+linalg_ops_impl = ops.matrix_ops
 gradient_checker = testing.gradient_checker
 gradient_checker_v2 = testing.gradient_checker_v2
 gradients gradients_impl custom_gradient = ops.gradients ops.dependent_variables . ops.arguments_of_2
@@ -624,6 +626,7 @@ file_io = file_io
 tf_optimizer = @
 
 [python.training]
+distribution_strategy_context = framework.strategy
 training = train
 moving_averages = train.moving_averages
 training_util = train.global_step .
@@ -723,7 +726,8 @@ save load save_context function_serialization = @
 [python]
 tpu.tpu_function tpu.tpu_optimizer tpu.bfloat16 tpu.ops.tpu_ops = contrib.tpu
 tpu.tpu_strategy_util = @
-pywrap_tensorflow = compat.pywrap
+pywrap_tensorflow pywrap_tensorflow_internal = compat.pywrap
+profiler profiler.model_analyzer profiler.option_builder profiler.profiler profiler.tfprof_logger = profiler
 graph_util = graph_util
 saved_model = saved_model
 summary = summary
@@ -793,6 +797,7 @@ debug.wrappers debug.wrappers.local_cli_wrapper debug.wrappers.dumping_wrapper d
 user_ops.user_ops = ops.gen_ops
 
 [python.estimator]
+keras = keras.estimator
 replicate_model_fn = contrib.replication
 replicate_model_fn._TowerOptimizer = contrib.replication:TowerOptimizer
 estimator estimator_lib = estimator.estimator estimator
@@ -813,6 +818,8 @@ canned.optimizers canned.parsing_utils = estimator.%
 [python.keras]
 _impl.keras = keras
 metrics = keras.metrics keras.metric_base keras.metric_counts
+api api._v1 = @
+api.keras api._v1.keras = keras
 optimizers = keras.optimizers_v1
 
 distribute.distributed_training_utils = keras.engine.distributed
@@ -1072,7 +1079,14 @@ def _row(prefix: str, name: str, target: str) -> str:
 
 _OF_2 = "compat.v2."
 TABLE = _rows()
-_KERAS = ("python.keras._impl.keras.", "python.keras.", "contrib.keras.python.keras.", "contrib.keras.api.keras.")  # where its modules also are
+_KERAS = (  # where its modules also are
+    "python.keras._impl.keras.",
+    "python.keras.api.keras.",
+    "python.keras.api._v1.keras.",
+    "python.keras.",
+    "contrib.keras.python.keras.",
+    "contrib.keras.api.keras.",
+)
 _PACKAGES = {path.rsplit(".", n)[0] for path in TABLE for n in range(1, path.count(".") + 1)}
 _found: Dict[str, Any] = {}
 

@@ -239,6 +239,14 @@ def test_steps_by_names_of_what_is_fed_and_fetched():
         ("python.keras.metrics", "MeanMetricWrapper"),
         ("python.framework.tensor_conversion_registry", "register_tensor_conversion_function"),
         ("python.ops.rnn_cell_impl", "LayerRNNCell"),
+        ("python.keras.api.keras.layers", "Dense"),
+        ("python.keras.api._v1.keras.wrappers.scikit_learn", "KerasRegressor"),
+        ("python.profiler.option_builder", "ProfileOptionBuilder"),
+        ("python.profiler.model_analyzer", "profile"),
+        ("python.training.distribution_strategy_context", "get_strategy"),
+        ("python.estimator.keras", "model_to_estimator"),
+        ("python.ops.gen_ragged_math_ops", "ragged_range"),
+        ("python.ops.linalg_ops_impl", "eye"),
     ],
 )
 def test_modules_that_programs_import_by_their_paths(path, name):

@@ -320,3 +320,15 @@ def test_savers_that_are_functions(tmp_path):
         assert tf.train.list_variables(prefix + "1") == [("x", [])]
         with pytest.raises(ValueError, match="Expected a SaveableObject"):
             functional.MultiDeviceSaver([values[0]])
+
+
+def test_meta_graphs_are_imported_into_the_scope_that_is_open(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("w", initializer=2.0)
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Saver().save(session, str(tmp_path / "ckpt"))
+    with tf.Graph().as_default(), tf.Session() as session:
+        with tf.name_scope("model"):
+            saver = tf.train.import_meta_graph(path + ".meta")
+        saver.restore(session, path)
+        assert session.run("model/w:0") == 2

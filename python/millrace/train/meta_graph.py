@@ -373,7 +373,7 @@ def import_scoped_meta_graph_with_return_elements(
             scope = graph.get_name_scope()
         else:
             scope = import_scope[:-1] if import_scope.endswith("/") else graph.unique_name(import_scope, mark_as_used=False)
-        elements = import_graph_def(graph_def, name=import_scope or "", input_map=input_map, return_elements=return_elements)
+        elements = import_graph_def(graph_def, name=import_scope or (scope and scope + "/"), input_map=input_map, return_elements=return_elements)
         known: Dict[bytes, Any] = {}
         keys = sorted(definition.collection_def, key=lambda k: (k != GraphKeys.TRAINABLE_VARIABLES, k))  # these say which variables are trained
         for key in keys:

@@ -362,6 +362,27 @@ def test_noted_shapes_are_taken_over_and_not_kept():
         assert not any("_output_shapes" in node.attr for node in graph.as_graph_def().node)
 
 
+def test_graphs_of_loops_import_with_the_shapes_that_tensorflow_notes():
+    """It says [2] of handles of arrays and stacks, and of what hands them on, which are scalars."""
+    with tf.Graph().as_default() as graph:
+        x = tf.constant([1.0, 2.0])
+        made = tf.while_loop(lambda i, a, _: i < 3, lambda i, a, t: (i + 1, a * x, t.write(i, a)), (0, x, tf.TensorArray(tf.float32, 3)))
+        tf.gradients(made[1] + made[2].stack()[2], x, name="gradients")[0]
+        tf.identity(tf.gradients(made[1], x)[0], name="slope")
+        noted = graph.as_graph_def(add_shapes=True)
+    changed = 0
+    for node in noted.node:
+        for tensor, shape in zip(graph.get_operation_by_name(node.name).outputs, node.attr["_output_shapes"].list.shape):
+            if tensor.dtype == tf.resource:
+                shape.CopyFrom(tf.TensorShape([2]).as_proto())
+                changed += 1
+    assert {"TensorArrayV3", "StackV2", "Enter"} <= {node.op for node in noted.node} and changed > 4
+    with tf.Graph().as_default():
+        (slope,) = tf.import_graph_def(noted, return_elements=["slope:0"])
+        with tf.Session() as session:
+            assert session.run(slope).tolist() == [4.0, 32.0]
+
+
 def test_noted_shapes_that_contradict_are_refused():
     with tf.Graph().as_default() as graph:
         tf.constant([1.0, 2.0], name="x")

@@ -451,6 +451,7 @@ Status GraphImporter::ApplyOutputShapes(Node* node, const AttrValue& value) {
         " outputs but the _output_shapes attribute specifies shapes for ", shapes->size(), " outputs");
   }
   for (int i = 0; i < node->num_outputs(); ++i) {
+    if (node->output_type(i) == DType::kResource) continue;  // TensorFlow says [2] of handles that are scalars
     const PartialShape& said = (*shapes)[static_cast<size_t>(i)];
     if (node->shape(i).IsCompatibleWith(said)) {
       MR_RETURN_IF_ERROR(graph_->RefineShape(node->output(i), said));

@@ -274,6 +274,10 @@ TEST_F(ImportTest, ReadsShapesAndOldSpellings) {
   EXPECT_EQ(graph_.Find("b")->shape(0).ToString(), "[4]");
   EXPECT_FALSE(graph_.Find("b")->attrs().contains("_output_shapes"));
   EXPECT_EQ(*graph_.Find("s")->Attr<int64_t>("ellipsis_mask"), 1);
+  const std::string handle =
+      "attr { key: 'dtype' value { type: DT_RESOURCE } } attr { key: '_output_shapes' value { list { shape { dim { "
+      "size: 2 } } } } } attr { key: 'shape' value { shape {} } }";
+  EXPECT_TRUE(Import(NodeText("h", "Placeholder", {}, handle) + "versions { producer: 27 }").ok());  // it is a scalar
   const std::string two = absl::StrCat(kFloat, "attr { key: '_output_shapes' value { list { shape {} shape {} } } }");
   EXPECT_TRUE(absl::StrContains(ErrorOf(Placeholder("q") + NodeText("r", "Identity", {"q"}, two)), "1 outputs"));
 }

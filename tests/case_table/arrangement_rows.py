@@ -365,6 +365,23 @@ def defaults(d: Draw) -> Iterator[Case]:
         yield Case([d.any(shape)], {"shape": shape})
 
 
+def trees(d: Draw) -> Iterator[Case]:
+    for time, batch, width in ((1, 1, 1), (6, 3, 4), (5, 2, 1), (0, 2, 3), (4, 0, 2)):
+        shape = (time, batch, width)
+        ids, parents = d.rng.integers(0, 7, shape), d.rng.integers(0, width, shape)
+        yield Case([ids, parents, d.rng.integers(0, time + 2, (batch,)), np.array(3)])
+
+
+def _hypotheses(ids: np.ndarray, parents: np.ndarray, lengths: np.ndarray, end: np.ndarray) -> np.ndarray:
+    out = np.full_like(ids, end)
+    for b in range(ids.shape[1]):
+        at = np.arange(ids.shape[2])
+        for t in reversed(range(min(ids.shape[0], int(lengths[b])))):
+            out[t, b], at = ids[t, b, at], parents[t, b, at]
+    ended = np.cumsum(out == end, 0) - (out == end) > 0
+    return np.where(ended, end, out)
+
+
 def add_to(table: Table) -> None:
     table.add("Shape", any_shape, lambda x: np.array(x.shape, np.int64))
     table.add("ShapeN", shape_lists, lambda v: [np.array(x.shape, np.int64) for x in v])
@@ -393,6 +410,7 @@ def add_to(table: Table) -> None:
     table.add("DynamicStitch", stitches, _stitch, gradient=(2, 3))
     table.add("ParallelDynamicStitch", stitches, _stitch, gradient=(2, 3))
     table.add("Where", wheres, lambda x: np.argwhere(x))
+    table.add("GatherTree", trees, _hypotheses, dtypes=("int32",))
     table.add("InvertPermutation", permutations, _inverse_permutation)
     table.add("BroadcastArgs", shape_pairs, _broadcast_shape)
     table.add("BroadcastGradientArgs", shape_pairs, _reduced_axes)

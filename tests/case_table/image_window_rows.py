@@ -218,6 +218,12 @@ def shifted(with_value: bool) -> Any:
     return cases
 
 
+def shifted_in_place(d: Draw) -> Iterator[Case]:
+    for case in shifted(False)(d):
+        if case.attrs["fill_mode"] == "CONSTANT":
+            yield Case(case.inputs[:2], {"interpolation": case.attrs["interpolation"]}, gradient=case.gradient)
+
+
 def _shifted(images: np.ndarray, rows: np.ndarray, size: np.ndarray, value: Any = 0, *, interpolation: str, fill_mode: str) -> np.ndarray:
     """Each place goes back to the image first, and then is between its neighbours; beyond them is the value."""
     height, width = (int(v) for v in size)
@@ -257,5 +263,11 @@ def add_to(table: Table) -> None:
     table.add("SampleDistortedBoundingBoxV2", samples(True), check=check_sample)
     # TensorFlow has removed it: graphs of its first versions only.
     table.add("RandomCrop", random_windows, check=check_window)
+    table.add(
+        "ImageProjectiveTransform",
+        shifted_in_place,
+        lambda x, rows, interpolation: _shifted(x, rows, x.shape[1:3], interpolation=interpolation, fill_mode="CONSTANT"),
+        tolerance=8,
+    )
     table.add("ImageProjectiveTransformV2", shifted(False), _shifted, tolerance=8)
     table.add("ImageProjectiveTransformV3", shifted(True), _shifted, tolerance=8)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any, List, Optional, cast
 
+from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph
@@ -39,7 +40,7 @@ def _tell_shapes(operation: Optional[Operation], shapes: Any) -> None:
     """Adds what a GraphDef says of the shapes of an operation's outputs to what is known of them. ValueError where these contradict."""
     outputs = [] if operation is None else operation.outputs
     for tensor, shape in zip(outputs, shapes):
-        if len(outputs) == len(shapes) and not shape.unknown_rank:
+        if len(outputs) == len(shapes) and not shape.unknown_rank and tensor.dtype != dtypes.resource:  # of handles TensorFlow says [2]
             known = tensor.get_shape()
             known.assert_is_compatible_with(TensorShape(shape))
             if not known.is_fully_defined():

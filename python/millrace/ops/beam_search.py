@@ -10,7 +10,7 @@ from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, control_dependencies, name_scope
-from millrace.ops import array_ops, control_flow_ops, functional_ops, gen_ops, math_ops, nn_ops, string_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.decoders import Decoder, start_and_end
 from millrace.ops.dialects import either
 from millrace.ops.tensor_array_ops import TensorArray
@@ -60,20 +60,6 @@ def _of_beams(values: Any, beams: Any) -> Any:
     return made
 
 
-def _check_parents(used: Any, beams: Any) -> Any:
-    """Fails in the step when a parent [time, batch, beams] that is followed is no beam; those of the first time are not followed."""
-    outside = gen_ops.logical_or(gen_ops.less(used[1:], 0), gen_ops.greater_equal(used[1:], beams))
-    first = gen_ops.cast(
-        math_ops.argmax(gen_ops.cast(array_ops.reshape(array_ops.concat([outside, gen_ops.less(used[:1], used[:1])], 0), [-1]), dtypes.int32), 0), dtypes.int32
-    )
-    width = array_ops.shape(used)[1] * beams
-    said = [
-        string_ops.as_string(v) for v in (array_ops.gather(array_ops.reshape(used[1:], [-1]), first), first // width, first % width // beams, first % beams)
-    ]
-    text = string_ops.string_join(["Saw invalid parent id ", said[0], " at (batch, time, beam) == (", said[2], ", ", said[1], ", ", said[3], ")"])
-    return control_flow_ops.Assert(gen_ops.logical_not(math_ops.reduce_any(outside)), [text])
-
-
 def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any = None, end_token: Any = None, sequence_length: Any = None) -> Tensor:
     """The hypotheses [time, batch, beams] that end in the last beams, followed back by their parents; end tokens behind the first one.
 
@@ -85,26 +71,14 @@ def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any = None
     if end_token is None and limits.get_shape().ndims != 2:
         raise at_user_line(TypeError("gather_tree needs end_token, or a sequence_length of shape [batch, beams], got %s" % limits.get_shape()))
     if end_token is not None:
-        limits = array_ops.expand_dims(limits, 1)
-    end = convert_to_tensor(-1 if end_token is None else end_token, dtypes.int32)
-    shape = array_ops.shape(step_ids)
-    first = gen_ops.tile(array_ops.expand_dims(gen_ops.range(0, shape[2], 1), 0), array_ops.stack([shape[1], 1]))
-    nothing = array_ops.fill(shape[1:], end)
-
-    def back(held: Any, now: Any) -> Any:
-        ids, parents, time = now
-        inside = gen_ops.logical_and(gen_ops.less(time, limits), gen_ops.equal(first, first))
-        at = gen_ops.minimum(gen_ops.maximum(held[1], 0), shape[2] - 1)
-        return gen_ops.select(inside, _of_beams(ids, at), nothing), gen_ops.select(inside, _of_beams(parents, at), held[1])
-
-    ids, used = functional_ops.scan(back, (step_ids, parent_ids, gen_ops.range(0, shape[0], 1)), (nothing, first), reverse=True)
-    with control_dependencies([_check_parents(used, shape[2])]):
-        ids = array_ops.identity(ids)
-    if end_token is None:
-        ids.set_shape(step_ids.get_shape())
-        return ids
-    ended = gen_ops.cumsum(gen_ops.cast(gen_ops.equal(ids, end), dtypes.int32), 0, exclusive=True)
-    made = gen_ops.select(gen_ops.greater(ended, 0), array_ops.fill(shape, end), ids)
+        return gen_ops.gather_tree(step_ids, parent_ids, limits, convert_to_tensor(end_token, dtypes.int32))
+    shape = array_ops.shape(step_ids)  # an example for each beam, which has a length of its own
+    ids, parents = (
+        array_ops.reshape(gen_ops.tile(array_ops.expand_dims(v, 2), array_ops.stack([1, 1, shape[2], 1])), array_ops.stack([shape[0], -1, shape[2]]))
+        for v in (step_ids, parent_ids)
+    )
+    made = gen_ops.gather_tree(ids, parents, array_ops.reshape(limits, [-1]), -1)
+    made = gen_ops.matrix_diag_part(array_ops.reshape(made, array_ops.concat([shape, shape[2:]], 0)))
     made.set_shape(step_ids.get_shape())
     return made
 

@@ -11,6 +11,10 @@ Status TransformShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape images, c.WithRank(0, 4));
   MR_ASSIGN_OR_RETURN(const PartialShape transforms, c.WithRank(1, 2));
   MR_RETURN_IF_ERROR(c.MergeDim(transforms.dim(1), 8, "a transform is eight numbers").status());
+  if (c.num_inputs() == 2) {
+    c.set_output(0, images);
+    return absl::OkStatus();
+  }
   MR_ASSIGN_OR_RETURN(const PartialShape size, c.WithRank(2, 1));
   MR_RETURN_IF_ERROR(c.MergeDim(size.dim(0), 2, "output_shape must be [height, width]").status());
   if (c.num_inputs() > 3) MR_RETURN_IF_ERROR(c.RequireScalar(3));
@@ -28,7 +32,10 @@ Status TransformShape(ShapeContext& c) {
 Status TransformGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
   MR_ASSIGN_OR_RETURN(const std::string interpolation, g.Attr<std::string>("interpolation"));
-  MR_ASSIGN_OR_RETURN(const std::string fill, g.Attr<std::string>("fill_mode"));
+  std::string fill = "CONSTANT";
+  if (g.num_inputs() > 2) {
+    MR_ASSIGN_OR_RETURN(fill, g.Attr<std::string>("fill_mode"));
+  }
   const Output rows = g.x(1),
                ones = b.Op("OnesLike", {b.Op("Slice", {rows, b.Vector<int32_t>({0, 0}), b.Vector<int32_t>({-1, 1})})});
   const Output nine = b.Op("ConcatV2", {std::vector<Output>{rows, ones}, b.Scalar<int32_t>(1)});
@@ -63,6 +70,13 @@ constexpr char kModes[] =
 }  // namespace
 
 void RegisterImageTransformOps(OpRegistry& r) {
+  r.Add(
+       "ImageProjectiveTransform(images:dtype, transforms:f32) -> (transformed_images:dtype) | dtype in FLT|u8|IDX; "
+       "interpolation:string")
+      .Doc("ImageProjectiveTransformV2 of up to TensorFlow 1.10: results are as large as the images.")
+      .Shape(TransformShape)
+      .Gradient(TransformGrad)
+      .Example("f32[1,3,4,2]~, !f32[1,8]{1 0 1 0 1 0 0 0} | interpolation=\"NEAREST\"");
   r.Add(
        "ImageProjectiveTransformV2(images:dtype, transforms:f32, output_shape:i32) -> (transformed_images:dtype) | "
        "dtype in FLT|u8|IDX; interpolation:string; fill_mode:string=\"CONSTANT\"")

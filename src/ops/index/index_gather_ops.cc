@@ -26,6 +26,17 @@ Status GatherV2Shape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status GatherTreeShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(PartialShape steps, c.WithRank(0, 3));
+  MR_ASSIGN_OR_RETURN(const PartialShape parents, c.WithRank(1, 3));
+  MR_ASSIGN_OR_RETURN(steps, c.Merge(steps, parents, "step_ids and parent_ids"));
+  MR_ASSIGN_OR_RETURN(const PartialShape lengths, c.WithRank(2, 1));
+  MR_RETURN_IF_ERROR(c.MergeDim(steps.dim(1), lengths.dim(0), "a length for each example").status());
+  MR_RETURN_IF_ERROR(c.RequireScalar(3));
+  c.set_output(0, std::move(steps));
+  return absl::OkStatus();
+}
+
 Status GatherNdShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(PartialShape out, GatherNdShapeOf(c.input(0), c.input(1)));
   c.set_output(0, std::move(out));
@@ -243,6 +254,14 @@ void RegisterGatherOps(OpRegistry& registry) {
       .Shape(ScatterNdShape)
       .Gradient(ScatterNdGrad)
       .Example("i32[3,1]{1 0 1}, f32[3,2]~, i32[2]{4 2}");
+  registry.Add("GatherTree(step_ids:T, parent_ids:T, max_sequence_lengths:i32, end_token:T) -> (beams:T) | T in i32")
+      .Doc(
+          "The hypotheses of a beam search: step_ids [time, batch, beams] that end in each beam of the last step (of "
+          "max_sequence_lengths [batch] steps), followed back by parent_ids. Behind their first end_token, and behind "
+          "the last step, are end_tokens.")
+      .Shape(GatherTreeShape)
+      .NotDifferentiable("its values are indices")
+      .Example("i32[3,1,2]{1 2 3 4 5 6}, i32[3,1,2]{0 0 1 0 1 1}, i32[1]{3}, i32[]{9}");
   registry.Add("TensorScatterAdd(tensor:T, indices:Tindices, updates:T) -> (output:T) | T:type; Tindices in IDX")
       .Doc("`tensor` with the updates added at the coordinates in the last dimension of `indices`.")
       .Shape(TensorScatterShape)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU kernels: ImageProjectiveTransformV2 and V3.
+// CPU kernels: ImageProjectiveTransform, V2 and V3.
 //
 // Pixel (x, y) of a result is taken from ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k) of the image, where
 // k = c0 x + c1 y + 1, for a transform [a0, a1, a2, b0, b1, b2, c0, c1].
@@ -87,7 +87,10 @@ class ProjectiveTransformKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(std::string interpolation, init.Attr<std::string>("interpolation"));
-    MR_ASSIGN_OR_RETURN(std::string fill, init.Attr<std::string>("fill_mode"));
+    std::string fill = "CONSTANT";
+    if (init.HasAttr("fill_mode")) {
+      MR_ASSIGN_OR_RETURN(fill, init.Attr<std::string>("fill_mode"));
+    }
     absl::AsciiStrToUpper(&interpolation);
     absl::AsciiStrToUpper(&fill);
     smooth_ = interpolation == "BILINEAR";
@@ -109,15 +112,24 @@ class ProjectiveTransformKernel final : public Kernel {
   }
 
   Status Compute(KernelContext& ctx) override {
-    const Tensor &images = ctx.input(0), &transforms = ctx.input(1), &size = ctx.input(2);
+    const Tensor &images = ctx.input(0), &transforms = ctx.input(1);
     if (images.rank() != 4) return InvalidArgument("images must have rank 4, got ", images.shape().ToString());
     if (transforms.rank() != 2 || transforms.dim(1) != 8 ||
         (transforms.dim(0) != 1 && transforms.dim(0) != images.dim(0))) {
       return InvalidArgument(
           "transforms must have shape [1,8] or [", images.dim(0), ",8], got ", transforms.shape().ToString());
     }
-    if (size.rank() != 1 || size.dim(0) != 2) {
-      return InvalidArgument("output_shape must have two elements, got shape ", size.shape().ToString());
+    int64_t height = images.dim(1), width = images.dim(2);
+    if (ctx.num_inputs() > 2) {
+      const Tensor& size = ctx.input(2);
+      if (size.rank() != 1 || size.dim(0) != 2) {
+        return InvalidArgument("output_shape must have two elements, got shape ", size.shape().ToString());
+      }
+      height = size.data<int32_t>()[0];
+      width = size.data<int32_t>()[1];
+      if (height <= 0 || width <= 0) {
+        return InvalidArgument("output_shape must be positive, got [", height, ",", width, "]");
+      }
     }
     float fill = 0;
     if (ctx.num_inputs() > 3) {
@@ -125,10 +137,6 @@ class ProjectiveTransformKernel final : public Kernel {
         return InvalidArgument("fill_value must be a scalar, got shape ", ctx.input(3).shape().ToString());
       }
       fill = *ctx.input(3).data<float>();
-    }
-    const int64_t height = size.data<int32_t>()[0], width = size.data<int32_t>()[1];
-    if (height <= 0 || width <= 0) {
-      return InvalidArgument("output_shape must be positive, got [", height, ",", width, "]");
     }
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({images.dim(0), height, width, images.dim(3)}));
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
@@ -174,8 +182,9 @@ class ProjectiveTransformKernel final : public Kernel {
 }  // namespace
 
 void RegisterImageTransformKernels(KernelRegistry& r) {
-  r.Add<ProjectiveTransformKernel>({.op = "ImageProjectiveTransformV2"});
-  r.Add<ProjectiveTransformKernel>({.op = "ImageProjectiveTransformV3"});
+  for (const char* version : {"", "V2", "V3"}) {
+    r.Add<ProjectiveTransformKernel>({.op = absl::StrCat("ImageProjectiveTransform", version)});
+  }
 }
 
 }  // namespace millrace

@@ -8,6 +8,7 @@ namespace millrace {
 
 void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterGatherKernels(registry);
+  RegisterGatherTree(registry);
   RegisterScatterKernels(registry);
   RegisterStateScatterKernels(registry);
   RegisterSegmentKernels(registry);

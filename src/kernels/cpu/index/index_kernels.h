@@ -7,6 +7,7 @@
 namespace millrace {
 
 void RegisterGatherKernels(KernelRegistry& registry);
+void RegisterGatherTree(KernelRegistry& registry);
 void RegisterScatterKernels(KernelRegistry& registry);       // fresh tensors
 void RegisterStateScatterKernels(KernelRegistry& registry);  // variables
 void RegisterSegmentKernels(KernelRegistry& registry);

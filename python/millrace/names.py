@@ -192,6 +192,10 @@ bytes_split = ops.ragged.strings:string_bytes_split
 [version]
 : VERSION GIT_VERSION COMPILER_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER GRAPH_DEF_VERSION_MIN_PRODUCER
 
+[tensorboard]
+plugins = @
+plugins.projector plugins.projector.projector_config_pb2 = contrib.tensorboard.plugins.projector
+
 [contrib]
 factorization.python.ops.gmm_ops factorization.python.ops.gmm = contrib.factorization_gmm
 factorization.python.ops.clustering_ops = contrib.factorization ops.gen_ops
@@ -233,6 +237,9 @@ timeseries = contrib.timeseries
 timeseries.python timeseries.python.timeseries = contrib.timeseries contrib.timeseries.ar_anomalies contrib.timeseries.estimators contrib.timeseries.state_space.estimators contrib.timeseries.head
 timeseries.python.timeseries.feature_keys timeseries.python.timeseries.state_management timeseries.python.timeseries.head = contrib.timeseries.%
 timeseries.python.timeseries.saved_model_utils = contrib.timeseries.%
+timeseries.examples = contrib.timeseries.examples
+timeseries.examples.lstm = contrib.timeseries.examples.lstm contrib.timeseries.lstm_model
+timeseries.examples.known_anomaly timeseries.examples.multivariate timeseries.examples.predict = contrib.timeseries.examples.%
 timeseries.examples.lstm._LSTMModel = contrib.timeseries.lstm_model:LSTMModel
 timeseries.python.timeseries.model = contrib.timeseries.model contrib.timeseries.sequential_model
 timeseries.python.timeseries.estimators = contrib.timeseries.estimators contrib.timeseries.state_space.estimators

@@ -107,3 +107,13 @@ def test_configurations_of_initializers_name_types(name):
     assert again.get_config() == config
     with tf.Graph().as_default():
         assert again([2, 3]).dtype == tf.float64
+
+
+def test_layers_tell_the_constraints_of_their_variables():
+    with tf.Graph().as_default():
+        dense, gru = tf.keras.layers.Dense(3, kernel_constraint="max_norm"), tf.keras.layers.GRU(2, recurrent_constraint="max_norm", bias_constraint="max_norm")
+        dense(tf.ones([2, 4]))
+        gru(tf.ones([2, 5, 4]))
+        assert list(dense.constraints) == [dense.kernel] and len(gru.constraints) == 2
+        dense.constraints = {}
+        assert dense.constraints == {}

@@ -326,3 +326,9 @@ except TypeError as error:
 """
     done = subprocess.run([sys.executable, "-m", "millrace.compat", "-c", program], capture_output=True, text=True)
     assert done.stdout == "whole\nTrue\n", done.stderr
+
+
+def test_percentiles_by_the_older_name_of_their_method():
+    program = "import numpy as np; print(np.percentile([1.0, 5, 3, 2], 40, interpolation='lower'), np.nanquantile([1.0, 2], 0.5, interpolation='higher'))"
+    done = subprocess.run([sys.executable, "-m", "millrace.compat", "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["2.0", "2.0"], done.stderr

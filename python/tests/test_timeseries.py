@@ -224,3 +224,14 @@ def test_an_lstm_learns_a_wave(tmp_path):
     ahead = {"even": np.arange(60, 70).reshape(1, 10, 1) % 2.0}
     (predicted,) = made.predict(ts.predict_continuation_input_fn(found, steps=10, exogenous_features=ahead))
     assert predicted["mean"].shape == (10, 1) and predicted["times"].tolist() == list(range(60, 70)) and 5 < predicted["mean"].mean() < 15
+
+
+def test_examples_give_what_was_seen_and_what_follows(tmp_path):
+    from millrace.contrib.timeseries.examples import known_anomaly, lstm
+
+    times, values, all_times, fitted = lstm.train_and_predict(training_steps=20, export_directory=str(tmp_path))
+    assert times.shape == (100,) and values.shape == (100, 5) and fitted.shape == (200, 5) and all_times.tolist() == list(range(200))
+    assert np.isfinite(fitted).all() and len(list(tmp_path.iterdir())) == 1
+    *fitted, changes = known_anomaly.train_and_evaluate_exogenous(train_steps=2)
+    assert [len(part) for part in fitted] == [200, 200, 300, 300, 300, 300] and changes == [25, 50, 75, 100, 125, 150, 175, 249]
+    assert (fitted[4] > fitted[5]).all() and fitted[4][290] - fitted[5][290] > 3 * (fitted[4][240] - fitted[5][240])

@@ -156,6 +156,17 @@ def _reshape(original: Callable[..., Any]) -> Callable[..., Any]:
     return reshape
 
 
+def _by_interpolation(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`interpolation` is the older name of `method`."""
+
+    def found(*args: Any, **kwargs: Any) -> Any:
+        if "interpolation" in kwargs:
+            kwargs["method"] = kwargs.pop("interpolation")
+        return original(*args, **kwargs)
+
+    return functools.wraps(original)(found)
+
+
 def _issubdtype(original: Callable[..., Any]) -> Callable[..., Any]:
     """float, int and complex meant all numbers of their kind, not those of their own size."""
     kinds: Dict[Any, Any] = {float: np.floating, int: np.signedinteger, complex: np.complexfloating}
@@ -225,6 +236,9 @@ def install() -> None:
             setattr(np, name, _of_ragged(getattr(np, name)))
         for name in ("stack", "hstack", "vstack", "dstack", "column_stack"):
             setattr(np, name, _of_generator(getattr(np, name)))
+    if (major, minor) >= (1, 22):
+        for name in ("percentile", "nanpercentile", "quantile", "nanquantile"):
+            setattr(np, name, _by_interpolation(getattr(np, name)))
     if (major, minor) >= (2, 1):
         np.fromstring, np.reshape = _fromstring(np.fromstring), _reshape(np.reshape)
     _core.restore_old_numpy()

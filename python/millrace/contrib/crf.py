@@ -15,8 +15,8 @@ from millrace.ops.rnn import dynamic_rnn
 from millrace.ops.variable_scope import get_variable
 
 
-def _mask(sequence_lengths: Any, length: Any) -> Tensor:
-    return array_ops.sequence_mask(sequence_lengths, maxlen=length, dtype=dtypes.float32)
+def _lengths_to_masks(lengths: Any, max_length: Any) -> Tensor:
+    return array_ops.sequence_mask(lengths, maxlen=max_length, dtype=dtypes.float32)
 
 
 def crf_unary_score(tag_indices: Any, sequence_lengths: Any, inputs: Any) -> Tensor:
@@ -24,7 +24,7 @@ def crf_unary_score(tag_indices: Any, sequence_lengths: Any, inputs: Any) -> Ten
     inputs = convert_to_tensor(inputs)
     tags = inputs.get_shape()[2].value or array_ops.shape(inputs)[2]
     picked = inputs * array_ops.one_hot(tag_indices, tags, dtype=inputs.dtype.base_dtype)
-    return math_ops.reduce_sum(math_ops.reduce_sum(picked, 2) * _mask(sequence_lengths, array_ops.shape(inputs)[1]), 1)
+    return math_ops.reduce_sum(math_ops.reduce_sum(picked, 2) * _lengths_to_masks(sequence_lengths, array_ops.shape(inputs)[1]), 1)
 
 
 def crf_binary_score(tag_indices: Any, sequence_lengths: Any, transition_params: Any) -> Tensor:
@@ -35,7 +35,7 @@ def crf_binary_score(tag_indices: Any, sequence_lengths: Any, transition_params:
     moves = math_ops.cast(tag_indices[:, :-1], dtypes.int32) * tags + math_ops.cast(tag_indices[:, 1:], dtypes.int32)
     scores = array_ops.gather(array_ops.reshape(transitions, [-1]), moves)
     lengths = gen_ops.maximum(math_ops.cast(sequence_lengths, dtypes.int32) - 1, 0)
-    return math_ops.reduce_sum(scores * _mask(lengths, array_ops.shape(moves)[1]), 1)
+    return math_ops.reduce_sum(scores * _lengths_to_masks(lengths, array_ops.shape(moves)[1]), 1)
 
 
 def crf_sequence_score(inputs: Any, tag_indices: Any, sequence_lengths: Any, transition_params: Any) -> Tensor:

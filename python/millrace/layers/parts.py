@@ -199,6 +199,16 @@ class Parts(Submodules):
         """All variables, the trained ones first."""
         return self.trainable_weights + self.non_trainable_weights
 
+    @property
+    def constraints(self) -> Dict[Any, Any]:
+        """{variable: the constraint that it has}, as Keras of 1.2 has it; or what has been set in its place."""
+        set_here = self.__dict__.get("_set_constraints")
+        return {v: v.constraint for v in self.weights if v.constraint is not None} if set_here is None else set_here
+
+    @constraints.setter
+    def constraints(self, value: Any) -> None:
+        self.__dict__["_set_constraints"] = value
+
     variables = property(lambda self: self.weights, doc="All variables, the trained ones first.")
     trainable_variables = property(lambda self: self.trainable_weights, doc="The variables that are trained.")
     non_trainable_variables = property(lambda self: self.non_trainable_weights, doc="The other variables.")

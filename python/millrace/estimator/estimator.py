@@ -176,7 +176,7 @@ class Estimator:
             scaffold = spec.scaffold
             if scaffold.local_init_op is not None:  # the measures have variables of their own
                 _get_or_create_eval_step()
-                both = control_flow_ops.group(scaffold.local_init_op, Scaffold._default_local_init_op())
+                both = control_flow_ops.group(scaffold.local_init_op, Scaffold.default_local_init_op())
                 scaffold = Scaffold(local_init_op=both, copy_from_scaffold=scaffold)
             results: Dict[str, Any] = _evaluate_once(
                 path,
@@ -324,7 +324,7 @@ class Estimator:
                     export.EXPORT_TAG_MAP[mode],
                     signatures,
                     assets_collection=get_collection(GraphKeys.ASSET_FILEPATHS),
-                    main_op=spec.scaffold.local_init_op or Scaffold._default_local_init_op(),
+                    main_op=spec.scaffold.local_init_op or Scaffold.default_local_init_op(),
                     strip_default_attrs=strip_default_attrs,
                     saver=saver,
                 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.estimator import feeding_functions
 
 learn, layers = tf.contrib.learn, tf.contrib.layers
 
@@ -163,6 +164,11 @@ def test_generators_as_input():
         coord.request_stop()
         coord.join(threads)
     assert a.ravel().tolist() == [0, 1] and b.ravel().tolist() == [0, 10] and y.ravel().tolist() == [0, -1]
+    for size, epochs, batches in ((2, 1, [[0, 1], [2, 0]]), (5, 1, [[0, 1, 2, 0, 1]]), (5, 3, [[0, 1, 2, 0, 1], [2, 0, 1, 2, 0]]), (3, 1, [[0, 1, 2]] * 2)):
+        take, _ = feeding_functions._of_generator(rows, size, epochs, None)  # as TensorFlow 1.15.5 counts epochs
+        assert [take()[0].ravel().tolist() for _ in batches] == batches
+        with pytest.raises(StopIteration):
+            take()
     for given, key, message in ((1, None, "x must be generator function"), (lambda: 1, None, r"x\(\) must be generator"), (rows, 1, "target_key must be str")):
         with pytest.raises(TypeError, match=message):
             learn.io.generator_input_fn(given, target_key=key)

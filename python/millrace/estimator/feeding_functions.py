@@ -105,21 +105,23 @@ def _of_generator(data: Callable[[], Any], size: int, epochs: Optional[int], pad
         raise at_user_line(TypeError("data generator must yield dicts, got %s" % type(first).__name__))
     names = sorted(first)
 
-    def rows() -> Iterator[Any]:
-        epoch = 0
-        while epochs is None or epoch < epochs:
-            epoch += 1
-            found = False
-            for row in data():
-                found = True
-                yield row
-            if not found:  # it has ended for good, whatever num_epochs says
-                return
-
-    source = rows()
+    rows, begun = iter(data()), 0  # begun: how many times it has been begun again
 
     def take() -> Any:
-        chosen = [row for _, row in zip(range(size), source)]
+        """Whole batches, over the ends of epochs: it ends before a batch that would begin in an epoch too many, as TensorFlow counts them."""
+        nonlocal rows, begun
+        if epochs is not None and begun >= epochs:
+            raise StopIteration
+        chosen: List[Any] = []
+        while len(chosen) < size:
+            row = next(rows, None)
+            if row is None:
+                rows, begun = iter(data()), begun + 1
+                row = next(rows, None)
+            if row is None:  # it has ended for good, whatever num_epochs says
+                begun = begun if epochs is None else max(epochs, begun)
+                break
+            chosen.append(row)
         if not chosen:
             raise StopIteration
         for row in chosen:

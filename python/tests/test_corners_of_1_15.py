@@ -376,3 +376,17 @@ def test_the_area_below_a_curve_of_precision():
         session.run([v.initializer for v in area.variables])
         session.run(area.update_state([0, 0, 1, 1], [0.1, 0.6, 0.4, 0.8]))
         np.testing.assert_allclose(session.run(made), session.run(area.result()))
+
+
+def test_inner_names_that_programs_read():
+    graph = tf.get_default_graph()
+    x = tf.placeholder(tf.float32, [None, 2])
+    first = tf.no_op()
+    with tf.control_dependencies([first]):
+        z = tf.identity(x)
+    y = tf.add(x, 1.0, name="y")
+    assert y._op is y.op and y._dtype == tf.float32 and y._shape.as_list() == [None, 2]
+    assert y.op._inputs[0] is x and y.op._outputs[0] is y and z.op._control_inputs == [first] and y.op._graph is graph and y.op._op_def.name == "Add"
+    assert graph._nodes_by_name["y"] is graph._nodes_by_id[y.op._id] is y.op
+    cell = tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(2), 0.5, 0.25)
+    assert (cell._input_keep_prob, cell._output_keep_prob, cell._state_keep_prob) == (0.5, 0.25, 1.0)

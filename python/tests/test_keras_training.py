@@ -300,3 +300,14 @@ def test_functions_of_a_model_are_made_before_they_are_used():
     for refused in (lambda: setattr(model, "run_eagerly", True), lambda: model.compile("sgd", "mse", run_eagerly=True)):
         with pytest.raises(ValueError, match="if eager execution is enabled"):
             refused()
+
+
+def test_what_a_model_is_fed_with_is_known_by_keras_names():
+    x, y = np.ones([3, 2], np.float32), np.ones([3, 1], np.float32)
+    model = keras.Sequential([L.Dense(1, kernel_initializer="zeros", input_shape=(2,), name="d")])
+    assert not model._is_compiled
+    model.compile(keras.optimizers.SGD(0.25), "mse")
+    gradients = K.function(model._feed_inputs + model._feed_targets + model._feed_sample_weights, K.gradients(model.total_loss, model.trainable_weights))
+    inputs, targets, weights = model._standardize_user_data(x, y)
+    assert [g.tolist() for g in gradients(inputs + targets + weights)] == [[[-2], [-2]], [-2]]
+    assert model._is_compiled and model._feed_outputs == model.outputs and model._feed_output_names == ["d"]

@@ -314,6 +314,10 @@ class Graph(_core.Graph):
         pattern = re.compile(scope)
         return [v for v in values if hasattr(v, "name") and pattern.match(v.name)]
 
+    # Names inside TensorFlow that programs read: all operations, by name and by number.
+    _nodes_by_name = property(lambda self: {op.name: op for op in self.get_operations()})
+    _nodes_by_id = property(lambda self: dict(enumerate(self.get_operations(), 1)))
+
     def get_all_collection_keys(self) -> List[Any]:
         """The names of the collections that are strings."""
         return [key for key in self._collections if isinstance(key, str)]

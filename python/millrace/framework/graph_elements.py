@@ -65,6 +65,11 @@ class Tensor(_core.Tensor):
     def _value_index(self) -> int:
         return int(self.value_index)
 
+    # Names inside TensorFlow that programs read.
+    _op = property(lambda self: self.op)
+    _dtype = property(lambda self: self.dtype)
+    _shape = property(lambda self: self.get_shape())
+
     def _as_node_def_input(self) -> str:
         """What a NodeDef that reads it says: the output's number where it is not the first."""
         return "%s:%d" % (self.op.name, self.value_index) if self.value_index else str(self.op.name)
@@ -231,6 +236,13 @@ class Operation(_core.Operation):
             for i, operation in enumerate(operations[len(known) :], len(known) + 1):
                 known[operation.name] = i
         return known[self.name]
+
+    # Names inside TensorFlow that programs read.
+    _inputs = property(lambda self: self.inputs)
+    _outputs = property(lambda self: self.outputs)
+    _control_inputs = property(lambda self: self.control_inputs)
+    _graph = property(lambda self: self.graph)
+    _op_def = property(lambda self: self.op_def)
 
     def _set_device(self, device: Any) -> None:
         """Asks for a device: a name or a DeviceSpec."""

@@ -102,7 +102,7 @@ class _Dropping(_AroundCell):
             known = keep if isinstance(keep, (int, float)) else constant_value(convert_to_tensor(keep))
             if known is not None and not 0 <= known <= 1:
                 raise at_user_line(ValueError("Parameter %s_keep_prob must be between 0 and 1: %s" % (name, known)))
-        self._input, self._output, self._state, self._seed = input_keep_prob, output_keep_prob, state_keep_prob, seed
+        self._input_keep_prob, self._output_keep_prob, self._state_keep_prob, self._seed = input_keep_prob, output_keep_prob, state_keep_prob, seed
         self._settings_given = {"variational_recurrent": variational_recurrent, "input_size": input_size, "seed": seed}
         self._dropout_state_filter, self._is_given = dropout_state_filter_visitor or _spares_memories, dropout_state_filter_visitor is not None
         self._noise: Any = {}
@@ -125,7 +125,7 @@ class _Dropping(_AroundCell):
 
     def get_config(self) -> Dict[str, Any]:
         """Its arguments."""
-        keep = {"input_keep_prob": self._input, "output_keep_prob": self._output, "state_keep_prob": self._state}
+        keep = {"input_keep_prob": self._input_keep_prob, "output_keep_prob": self._output_keep_prob, "state_keep_prob": self._state_keep_prob}
         return {**super().get_config(), **keep, **self._settings_given}
 
     @staticmethod
@@ -157,7 +157,7 @@ class _Dropping(_AroundCell):
             answer = self._dropout_state_filter(part) if wanted else False
             if not nest.is_sequence(part):
                 index = next(count)
-                return self._drop(part, self._state, "state", index) if answer else part
+                return self._drop(part, self._state_keep_prob, "state", index) if answer else part
             inner = list(nest._parts(part))
             answers = list(nest._parts(answer)) if nest.is_sequence(answer) else [answer] * len(inner)
             return nest._like(part, [walk(p, a) for p, a in zip(inner, answers)])
@@ -166,13 +166,13 @@ class _Dropping(_AroundCell):
 
     def _dropped(self, inputs: Any, compute: Callable[[Any], Any]) -> Any:
         """(output, next state) that a function computes of inputs, with dropout of all three."""
-        if self._on(self._input):
-            inputs = self._drop_all(inputs, self._input, "input")
+        if self._on(self._input_keep_prob):
+            inputs = self._drop_all(inputs, self._input_keep_prob, "input")
         output, new = compute(inputs)
-        if self._on(self._state):
+        if self._on(self._state_keep_prob):
             new = self._drop_state(new)
-        if self._on(self._output):
-            output = self._drop_all(output, self._output, "output")
+        if self._on(self._output_keep_prob):
+            output = self._drop_all(output, self._output_keep_prob, "output")
         return output, new
 
 

@@ -259,9 +259,9 @@ class Model(TrainingLoops, SavedWeights, Network):
         per_output, weighted = _collect(self._compile_metrics, names, "metrics"), _collect(self._compile_weighted_metrics, names, "metrics")
         self._plain_losses, self._loss_weights_list, self.sample_weight_modes = functions, [float(share) for share in shares], modes
         self.loss_functions = [f if f is None or isinstance(f, losses.Loss) else losses.LossFunctionWrapper(f) for f in functions]
-        self.targets, self.sample_weights, self._feed_targets, self._feed_outputs = [], [], [], []  # type: ignore[var-annotated]
-        self._feed_weights: List[Any] = []
-        self._feed_names: List[str] = []
+        self.targets, self.sample_weights, self._feed_targets, self._fed_outputs = [], [], [], []  # type: ignore[var-annotated]
+        self._feed_sample_weights: List[Any] = []
+        self._feed_output_names: List[str] = []
         parts, total = [], None
         self.metrics_names: List[str] = ["loss"]
         self._measures: List[Any] = []
@@ -289,9 +289,9 @@ class Model(TrainingLoops, SavedWeights, Network):
                 )
                 self.targets.append(target)
                 self.sample_weights.append(weights)
-                self._feed_outputs.append(i)
-                self._feed_names.append(name)
-                self._feed_weights.append(weights)
+                self._fed_outputs.append(i)
+                self._feed_output_names.append(name)
+                self._feed_sample_weights.append(weights)
                 with name_scope(name + "_loss"):
                     part = _loss_of(function, target, y, weights, masks[i] if i < len(masks) else None)
                 parts.append(part)
@@ -451,6 +451,14 @@ class Model(TrainingLoops, SavedWeights, Network):
             raise at_user_line(RuntimeError("You must compile your model before training/testing. Use `model.compile(optimizer, loss)`."))
 
     @property
+    def _is_compiled(self) -> bool:
+        return self.optimizer is not None
+
+    @property
+    def _feed_outputs(self) -> List[Any]:
+        return [self.outputs[i] for i in self._fed_outputs]
+
+    @property
     def run_eagerly(self) -> bool:
         """Whether `call` runs as Python, batch by batch: never. ValueError where it is set to True, as in graphs of 1.15."""
         return False
@@ -471,7 +479,7 @@ class Model(TrainingLoops, SavedWeights, Network):
         if y is not None:
             feeds.update((t, v) for t, v in zip(self._feed_targets, y) if t is not None and v is not None)
         if weights is not None:
-            feeds.update((t, v) for t, v in zip(self._feed_weights, weights) if v is not None)
+            feeds.update((t, v) for t, v in zip(self._feed_sample_weights, weights) if v is not None)
         return {**feeds, **self._phase(training)}
 
     def _standardized_inputs(self, x: Any) -> List[Any]:
@@ -494,22 +502,22 @@ class Model(TrainingLoops, SavedWeights, Network):
         self._build_for(x)
         nothing = not self._feed_input_names and (isinstance(x, dict) or isinstance(x, (list, tuple)) and not x)
         inputs = self._standardized_inputs(None if nothing else x)
-        fed = [n for n, t in zip(self._feed_names, self._feed_targets) if t is not None]
+        fed = [n for n, t in zip(self._feed_output_names, self._feed_targets) if t is not None]
         if isinstance(y, dict):
             y = {k: v for k, v in y.items() if k in fed}
         given = data.standardize_input_data(y, fed, None, check_batch_axis=False, exception_prefix="target") if fed or y is not None else []
         rest = list(given)
         targets = [None if t is None else rest.pop(0) for t in self._feed_targets]
-        by_output = data.standardize_sample_weights(sample_weight, self._feed_names)
-        by_class = data.standardize_class_weights(class_weight, self._feed_names)
-        modes = [self.sample_weight_modes[i] for i in self._feed_outputs]
+        by_output = data.standardize_sample_weights(sample_weight, self._feed_output_names)
+        by_class = data.standardize_class_weights(class_weight, self._feed_output_names)
+        modes = [self.sample_weight_modes[i] for i in self._fed_outputs]
         weights = [None if t is None else data.standardize_weights(t, w, c, mode) for t, w, c, mode in zip(targets, by_output, by_class, modes)]
         present = [a for a in inputs if a is not None]
         if present and any(t is not None for t in targets):
             data.check_array_lengths(present, [t for t in targets if t is not None], [w for w in weights if w is not None])
         if not of_data_set and self._is_graph_network:  # a subclassed model is not checked, as in 1.15
-            shapes = [shape_tuple(self.outputs[i]) for i in self._feed_outputs]
-            data.check_loss_and_target(targets, [self._plain_losses[i] for i in self._feed_outputs], shapes)
+            shapes = [shape_tuple(self.outputs[i]) for i in self._fed_outputs]
+            data.check_loss_and_target(targets, [self._plain_losses[i] for i in self._fed_outputs], shapes)
         if self.stateful and batch_size and present and present[0].shape[0] % batch_size != 0:
             raise at_user_line(
                 ValueError(

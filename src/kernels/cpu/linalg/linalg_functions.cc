@@ -2,7 +2,7 @@
 // CPU kernels: MatrixExponential, MatrixLogarithm, MatrixSquareRoot, in double precision.
 //
 // Exponential: Pade's approximant of degree 13 with scaling and squaring (Higham, SIAM J. Matrix Anal. 26, 2005).
-// Square root: of the complex Schur form. Logarithm: square roots of the Schur form until it is close to one, then
+// Square root: of the Schur form. Logarithm: square roots of the Schur form until it is close to one, then
 // Gauss and Legendre's rule for the integral of X (1 + t X)^-1.
 #include <array>
 
@@ -190,32 +190,55 @@ Square<C> TriangularLogarithm(Square<C> t) {
   return sum;
 }
 
+template <typename T>
+Square<T> NotANumber(int64_t n) {
+  Square<T> out(n);
+  std::fill_n(out.data(), n * n, T(std::numeric_limits<double>::quiet_NaN()));
+  return out;
+}
+
+// Q X Q^H, from Q^H.
+template <typename T>
+Square<T> TurnedBack(const KernelContext* ctx, const Square<T>& x, const Square<T>& adjoint) {
+  Square<T> q(x.n());
+  dense::CopyMatrix(adjoint.data(), x.n(), true, q.data());
+  return Product(ctx, Product(ctx, q, x), adjoint);
+}
+
 // Q F(T) Q^H; NaN where the Schur form was not found.
 template <typename F>
 Square<C> ThroughSchur(const KernelContext* ctx, Square<C> a, const F& of_triangle) {
   const int64_t n = a.n();
-  Square<C> adjoint = Square<C>::One(n), q(n);
-  if (!std::isfinite(a.Norm1()) || !Schur(a, adjoint)) {
-    std::fill_n(q.data(), n * n, C(std::numeric_limits<double>::quiet_NaN()));
-    return q;
-  }
+  Square<C> adjoint = Square<C>::One(n);
+  if (!std::isfinite(a.Norm1()) || !Schur(a, adjoint)) return NotANumber<C>(n);
   for (int64_t i = 0; i < n; ++i) std::fill_n(a.data() + i * n, i, C(0));
-  dense::CopyMatrix(adjoint.data(), n, true, q.data());
-  return Product(ctx, Product(ctx, q, of_triangle(a)), adjoint);
+  return TurnedBack(ctx, of_triangle(a), adjoint);
+}
+
+Square<C> Root(const KernelContext* ctx, Square<C> a) {
+  return ThroughSchur(ctx, std::move(a), [](const Square<C>& t) { return TriangularRoot(t); });
 }
 
 // A real matrix has a real square root unless an eigenvalue is negative; then the result is NaN.
-template <typename T>
-Square<C> Root(const KernelContext* ctx, const Square<C>& a) {
-  Square<C> out = ThroughSchur(ctx, a, [](const Square<C>& t) { return TriangularRoot(t); });
-  if constexpr (dense::kIsReal<T>) {
-    const double size = out.Norm1();
-    for (int64_t i = 0; i < a.n() * a.n(); ++i) {
-      if (std::abs(out.data()[i].imag()) > 1e-7 * size) {
-        std::fill_n(out.data(), a.n() * a.n(), C(std::numeric_limits<double>::quiet_NaN()));
-        break;
-      }
-    }
+Square<double> Root(const KernelContext* ctx, Square<double> a) {
+  const int64_t n = a.n();
+  Square<double> adjoint = Square<double>::One(n), out(n);
+  if (!std::isfinite(a.Norm1()) || !dense::RealSchur(a.data(), adjoint.data(), n)) return NotANumber<double>(n);
+  bool is_real = true;
+  for (int64_t i = 0; i < n; ++i) is_real = is_real && a(i, i) >= 0 && (i == 0 || a(i, i - 1) == 0);
+  if (is_real) {
+    dense::RootOfTriangle(a.data(), out.data(), n);
+    return TurnedBack(ctx, out, adjoint);
+  }
+  Square<C> t(n), turned(n);
+  std::copy_n(a.data(), n * n, t.data());
+  std::copy_n(adjoint.data(), n * n, turned.data());
+  dense::SplitBlocks(t.data(), turned.data(), n);
+  const Square<C> root = TurnedBack(ctx, TriangularRoot(t), turned);
+  const double size = root.Norm1();
+  for (int64_t i = 0; i < n * n; ++i) {
+    if (std::abs(root.data()[i].imag()) > 1e-7 * size) return NotANumber<double>(n);
+    out.data()[i] = root.data()[i].real();
   }
   return out;
 }
@@ -236,11 +259,7 @@ Status EachMatrix(KernelContext& ctx, const Fn& fn) {
     for (int64_t k = 0; k < size; ++k) a.data()[k] = static_cast<W>(from[i * size + k]);
     const Square<W> y = fn(inner, std::move(a));
     for (int64_t k = 0; k < size; ++k) {
-      if constexpr (dense::kIsReal<T> && !dense::kIsReal<W>) {
-        to[i * size + k] = static_cast<T>(y.data()[k].real());
-      } else {
-        to[i * size + k] = static_cast<T>(y.data()[k]);
-      }
+      to[i * size + k] = static_cast<T>(y.data()[k]);
     }
   });
   return absl::OkStatus();
@@ -259,7 +278,8 @@ Status MatrixLogarithm(KernelContext& ctx) {
 }
 template <typename T>
 Status MatrixSquareRoot(KernelContext& ctx) {
-  return EachMatrix<T, C>(ctx, [](const KernelContext* c, Square<C> a) { return Root<T>(c, a); });
+  using W = std::conditional_t<dense::kIsReal<T>, double, C>;
+  return EachMatrix<T, W>(ctx, [](const KernelContext* c, Square<W> a) { return Root(c, std::move(a)); });
 }
 
 }  // namespace

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "kernels/cpu/engine/kernel_runner.h"
 #include "kernels/cpu/linalg/linalg.h"
+#include "kernels/cpu/linalg/linalg_schur_simd.h"
 
 namespace millrace {
 namespace {
@@ -118,6 +121,54 @@ TEST(Spectral, EndsWithTheStep) {
   runner.step.cancellation = &cancellation;
   for (const char* op : {kEigen, kSvd}) {
     EXPECT_EQ(runner.Run(op, OfDouble(), {Matrix(9, 1)}).status().code(), absl::StatusCode::kCancelled);
+  }
+}
+
+// Random ones, ones near a diagonal of very different sizes, and such whose eigenvalues lie on a circle.
+std::vector<double> SchurCase(int kind, int64_t n) {
+  std::mt19937 random(static_cast<uint32_t>(7 * n + kind));
+  std::normal_distribution<double> normal;
+  std::vector<double> a(static_cast<size_t>(n * n));
+  const auto size = [&](int64_t i) { return kind == 1 ? std::pow(10.0, -8.0 * static_cast<double>(i) / 100) : 1.0; };
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double v = kind == 2 ? (j == (i + 1) % n ? 1.0 : 0.0) : normal(random);
+      if (kind == 1) v *= 1e-10 * std::sqrt(size(i) * size(j));
+      a[static_cast<size_t>(i * n + j)] = v + (i == j && kind == 1 ? size(i) : 0.0);
+    }
+  }
+  return a;
+}
+
+TEST(Schur, OfRealMatrices) {
+  using C = complex128;
+  for (int kind = 0; kind < 3; ++kind) {
+    for (const int64_t n : {1, 2, 3, 4, 7, 16, 33, 101}) {
+      const std::vector<double> a = SchurCase(kind, n);
+      std::vector<double> t = a, adjoint(a.size());
+      for (int64_t i = 0; i < n; ++i) adjoint[static_cast<size_t>(i * n + i)] = 1;
+      ASSERT_TRUE(dense::RealSchur(t.data(), adjoint.data(), n)) << kind << " " << n;
+      std::vector<C> triangle(t.begin(), t.end()), turned(adjoint.begin(), adjoint.end());
+      dense::SplitBlocks(triangle.data(), turned.data(), n);
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < i; ++j) EXPECT_EQ(triangle[static_cast<size_t>(i * n + j)], C(0)) << kind << " " << n;
+      }
+      double most = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          C sum = 0;  // of Q T Q^H
+          for (int64_t k = 0; k < n; ++k) {
+            C inner = 0;
+            for (int64_t l = k; l < n; ++l) {
+              inner += triangle[static_cast<size_t>(k * n + l)] * turned[static_cast<size_t>(l * n + j)];
+            }
+            sum += std::conj(turned[static_cast<size_t>(k * n + i)]) * inner;
+          }
+          most = std::max(most, std::abs(sum - a[static_cast<size_t>(i * n + j)]));
+        }
+      }
+      EXPECT_LE(most, 1e-14 * static_cast<double>(n)) << kind << " " << n;
+    }
   }
 }
 

@@ -76,6 +76,8 @@ same("Angle ComplexAbs Real Imag", "777777", lambda d: of(d.any((777_777,))), "c
 same("Exp Sqrt Conj Tanh", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
 same("Log Rsqrt Reciprocal Sign", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
 same("Mul RealDiv Xlogy", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1), d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
+for _op in ("BesselI0", "BesselI1", "BesselI0e", "BesselI1e", "BesselK0", "BesselK1", "BesselK0e", "BesselK1e"):
+    add(_op, "20000", lambda d: of(d.uniform((20_000,), 0.01, 30)), "float64")
 same("Erfinv Ndtri", "333x777", lambda d: of(d.uniform((333, 777), 0.01, 0.99)), "float64")
 same("BitwiseAnd BitwiseXor LeftShift RightShift", "777777", lambda d: of(d.uniform((777_777,), 0, 5), d.uniform((777_777,), 0, 5)), "int64 uint8 int16")
 same("Invert", "777777", lambda d: of(d.uniform((777_777,), 0, 5)), "int64 uint8 int32")
@@ -289,6 +291,7 @@ for _b, _m, _k, _n in ((1000, 2, 2, 2), (2000, 3, 3, 1), (500, 4, 4, 4), (100, 8
             lambda d, b=_b, m=_m, k=_k, n=_n, t=_adj: of(d.uniform((b, m, k)), d.uniform((b, n, k) if t else (b, k, n)), adj_y=t),
             "complex64 complex128",
         )
+same("MatMul", "1000x7 by 7x1000, b turned", lambda d: of(d.uniform((1000, 7)), d.uniform((1000, 7)), transpose_b=True), "bfloat16 float16")
 same("MatMul", "10000x3 by 3x3", lambda d: of(d.uniform((10_000, 3)), d.uniform((3, 3))), "complex64 complex128")
 same("BatchMatMulV2", "100 of 30x40 by one 40x50", lambda d: of(d.uniform((100, 30, 40)), d.uniform((40, 50))))
 same("BatchMatMulV2", "one 30x40 by 100 of 40x50", lambda d: of(d.uniform((30, 40)), d.uniform((100, 40, 50))))
@@ -302,6 +305,7 @@ same("MatrixInverse MatrixDeterminant Lu LogMatrixDeterminant", "100 of 50x50", 
 same("MatrixInverse MatrixDeterminant Lu LogMatrixDeterminant Qr Svd", "100x100", lambda d: of(dominant(d, 100, 100)), "complex64 complex128")
 same("Qr", "300x10", lambda d: of(d.uniform((300, 10))), "complex64 complex128")
 same("MatrixSquareRoot MatrixLogarithm", "100 of 8x8", lambda d: of(dominant(d, 100, 8, 8)), "float32 float64 complex64")
+same("MatrixSquareRoot", "100x100", lambda d: of(dominant(d, 100, 100)), "float32 float64")
 same("MatrixSquareRoot MatrixLogarithm", "50x50", lambda d: of(dominant(d, 50, 50)), "float32 float64 complex64")
 same(
     "TridiagonalSolve",
@@ -387,12 +391,19 @@ for _x, _k, _mult, _s in (
     ((1, 56, 56, 72), 3, 1, 2),
     ((4, 14, 14, 480), 5, 1, 1),
     ((8, 64, 64, 3), 3, 8, 1),
+    ((4, 28, 28, 7), 7, 1, 1),
+    ((4, 64, 64, 3), 5, 1, 1),
 ):
     _at = dict(strides=[1, _s, _s, 1], padding="SAME")
     _f = (_k, _k, _x[3], _mult)
     _y = (_x[0], (_x[1] + _s - 1) // _s, (_x[2] + _s - 1) // _s, _x[3] * _mult)
     _text = f"{'x'.join(map(str, _x))} by {_k}x{_k}/{_s} x {_mult}"
-    add("DepthwiseConv2dNative", _text, lambda d, x=_x, f=_f, a=_at: of(d.uniform(x), d.uniform(f), **a), "float32 float64" if _x[3] == 32 else "float32")
+    add(
+        "DepthwiseConv2dNative",
+        _text,
+        lambda d, x=_x, f=_f, a=_at: of(d.uniform(x), d.uniform(f), **a),
+        "float32 float64" if _x[3] == 32 or _x[0] == 4 else "float32",
+    )
     add("DepthwiseConv2dNativeBackpropInput", _text, lambda d, x=_x, f=_f, y=_y, a=_at: of(int32(*x), d.uniform(f), d.uniform(y), **a))
     add("DepthwiseConv2dNativeBackpropFilter", _text, lambda d, x=_x, f=_f, y=_y, a=_at: of(d.uniform(x), int32(*f), d.uniform(y), **a))
 same("Dilation2D", "8x33x33x7 3x3", lambda d: of(d.uniform((8, 33, 33, 7)), d.uniform((3, 3, 7)), strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME"))
@@ -457,6 +468,7 @@ for _x, _to in (
     )
     same("ResizeBicubicGrad", f"{'x'.join(map(str, _x))} from {_to[0]}x{_to[1]}", lambda d, x=_x, to=_to: of(d.uniform((x[0], *to, x[3])), d.uniform(x)))
 same("AdjustContrastv2", "4x99x77x3", lambda d: of(d.uniform((4, 99, 77, 3), 0, 1), np.array(1.3)))
+same("HSVToRGB RGBToHSV", "33000", lambda d: of(d.uniform((33_000, 3), 0, 1)), "float64 float16 bfloat16")
 same("AdjustHue AdjustSaturation", "4x99x77x3", lambda d: of(d.uniform((4, 99, 77, 3), 0, 1), np.array(0.3)))
 same("CropAndResize", "100 of 7x7x32", lambda d: of(d.uniform((2, 50, 50, 32)), boxes(d, 100), d.rng.integers(0, 2, 100), int32(7, 7)))
 same("NonMaxSuppressionV3", "500", lambda d: of(boxes(d, 500), d.rng.uniform(0, 1, 500), np.array(50), np.array(0.5), np.array(0.1)))

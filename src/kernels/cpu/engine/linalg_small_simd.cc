@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/engine/simd_targets.h"
+#include "kernels/cpu/engine/strided_block.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/engine/linalg_small_simd.cc"
 #include "hwy/foreach_target.h"
@@ -85,8 +86,21 @@ void Run(const GemmArgs& g) {
       g.mode};
   HWY_ALIGN T turned[kMostOfTurned];
   if (g.transpose_b) {
-    for (int64_t j = 0; j < g.n; ++j) {
-      for (int64_t p = 0; p < g.k; ++p) turned[p * g.n + j] = o.b[j * g.ldb + p];
+    constexpr int64_t kSquares = 16;  // from this size on
+    if (g.n >= kSquares && g.k >= kSquares) {
+      constexpr int64_t kSize = sizeof(T);
+      strided::Block block;
+      block.rows = g.k;
+      block.dst_row = g.n * kSize;
+      block.src_row = kSize;
+      block.n = g.n;
+      block.dst_stride = kSize;
+      block.src_stride = g.ldb * kSize;
+      strided::TransposeFunction(kSize)(reinterpret_cast<char*>(turned), reinterpret_cast<const char*>(o.b), block);
+    } else {
+      for (int64_t j = 0; j < g.n; ++j) {
+        for (int64_t p = 0; p < g.k; ++p) turned[p * g.n + j] = o.b[j * g.ldb + p];
+      }
     }
     o.b = turned;
     o.ldb = g.n;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/cpu/engine/elementwise_convert.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/image/image.h"
 #include "kernels/cpu/image/image_simd.h"
@@ -11,38 +12,10 @@
 namespace millrace {
 namespace {
 
-template <typename F>
-struct Colour {
-  F a, b, c;
-};
-
-template <typename F>
-Colour<F> ToHsv(const Colour<F>& rgb) {
-  const F value = std::max({rgb.a, rgb.b, rgb.c}), range = value - std::min({rgb.a, rgb.b, rgb.c});
-  const F saturation = value > 0 ? range / value : F(0);
-  if (!(range > 0)) return {F(0), saturation, value};
-  const F unit = F(1) / (F(6) * range);
-  F hue = rgb.a == value   ? unit * (rgb.b - rgb.c)
-          : rgb.b == value ? unit * (rgb.c - rgb.a) + F(2) / F(6)
-                           : unit * (rgb.a - rgb.b) + F(4) / F(6);
-  if (hue < 0) hue += F(1);
-  return {hue, saturation, value};
-}
-
-template <typename F>
-Colour<F> ToRgb(const Colour<F>& hsv) {
-  const F turn = hsv.a * F(6);
-  const auto channel = [&](F d) { return (F(1) - hsv.b + hsv.b * std::clamp(d, F(0), F(1))) * hsv.c; };
-  return {channel(std::abs(turn - F(3)) - F(1)), channel(F(2) - std::abs(turn - F(2))),
-          channel(F(2) - std::abs(turn - F(4)))};
-}
-
-template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-// Every colour of input 0 into output 0: runs of float32 colours by `runs`, those of other types one by one by `fn`.
-template <typename Runs, typename Fn>
-Status MapColours(KernelContext& ctx, int min_rank, Runs runs, Fn fn) {
+// Every colour of input 0 into output 0: runs of float32 colours by `runs`, which may take doubles too; halves as
+// floats.
+template <typename Runs>
+Status MapColours(KernelContext& ctx, int min_rank, Runs runs) {
   const Tensor& images = ctx.input(0);
   if (images.rank() < min_rank) {
     return InvalidArgument(
@@ -54,27 +27,33 @@ Status MapColours(KernelContext& ctx, int min_rank, Runs runs, Fn fn) {
     return min_rank == 1 ? absl::FailedPreconditionError(why) : absl::InvalidArgumentError(why);
   }
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0}, 0, images.shape()));
-  if (images.dtype() == DType::kFloat) {
-    const float* from = ctx.input(0).data<float>();
-    float* to = out->mutable_data<float>();
-    ctx.ParallelFor(out->num_elements() / 3, 3, [&](int64_t begin, int64_t end) {
+  const int64_t colours = out->num_elements() / 3;
+  const auto of_type = [&]<typename T>(T) {
+    const T* from = ctx.input(0).data<T>();
+    T* to = out->mutable_data<T>();
+    ctx.ParallelFor(colours, 3, [&](int64_t begin, int64_t end) {
       runs(from + 3 * begin, static_cast<size_t>(end - begin), to + 3 * begin);
     });
     return absl::OkStatus();
+  };
+  if (images.dtype() == DType::kFloat) return of_type(float());
+  if constexpr (std::is_invocable_v<Runs, const double*, size_t, double*>) {
+    if (images.dtype() == DType::kDouble) return of_type(double());
   }
-  VisitTypes<double, Half, BFloat16>(images.dtype(), [&]<typename T>() {
-    using F = Wide<T>;
-    const T* from = ctx.input(0).data<T>();
-    T* to = out->mutable_data<T>();
-    ctx.ParallelFor(out->num_elements() / 3, 20, [&](int64_t begin, int64_t end) {
-      for (int64_t i = 3 * begin; i < 3 * end; i += 3) {
-        const Colour<F> c =
-            fn(Colour<F>{static_cast<F>(from[i]), static_cast<F>(from[i + 1]), static_cast<F>(from[i + 2])});
-        to[i] = static_cast<T>(c.a);
-        to[i + 1] = static_cast<T>(c.b);
-        to[i + 2] = static_cast<T>(c.c);
-      }
-    });
+  constexpr int64_t kSome = 256;
+  const ConvertRoute widen = FindConvert(images.dtype(), DType::kFloat);
+  const ConvertRoute narrow = FindConvert(DType::kFloat, images.dtype());
+  const char* const from = static_cast<const char*>(ctx.input(0).raw());
+  char* const to = static_cast<char*>(out->mutable_raw());
+  const auto size = static_cast<int64_t>(DTypeSize(images.dtype()));
+  ctx.ParallelFor(colours, 4, [&](int64_t begin, int64_t end) {
+    float in[3 * kSome], result[3 * kSome];
+    for (int64_t i = begin; i < end; i += kSome) {
+      const int64_t n = std::min(kSome, end - i);
+      widen.Run(from + 3 * i * size, in, 3 * n);
+      runs(in, static_cast<size_t>(n), result);
+      narrow.Run(result, to + 3 * i * size, 3 * n);
+    }
   });
   return absl::OkStatus();
 }
@@ -88,22 +67,13 @@ StatusOr<float> Amount(const KernelContext& ctx, absl::string_view name) {
 Status AdjustHue(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const float delta, Amount(ctx, "delta"));
   const auto runs = [delta](const float* from, size_t n, float* to) { ShiftHue(from, n, delta, to); };
-  return MapColours(ctx, 3, runs, [delta]<typename F>(Colour<F> c) {
-    c = ToHsv(c);
-    c.a += static_cast<F>(delta);
-    c.a -= std::floor(c.a);
-    return ToRgb(c);
-  });
+  return MapColours(ctx, 3, runs);
 }
 
 Status AdjustSaturation(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const float scale, Amount(ctx, "scale"));
   const auto runs = [scale](const float* from, size_t n, float* to) { ScaleSaturation(from, n, scale, to); };
-  return MapColours(ctx, 3, runs, [scale]<typename F>(Colour<F> c) {
-    c = ToHsv(c);
-    c.b = std::clamp(c.b * static_cast<F>(scale), F(0), F(1));
-    return ToRgb(c);
-  });
+  return MapColours(ctx, 3, runs);
 }
 
 template <typename T>
@@ -151,10 +121,14 @@ Status AdjustContrast(KernelContext& ctx) {
 
 void RegisterImageColourKernels(KernelRegistry& registry) {
   registry.AddFn({.op = "RGBToHSV"}, [](KernelContext& c) -> Status {
-    return MapColours(c, 1, RgbToHsv, []<typename F>(const Colour<F>& v) { return ToHsv(v); });
+    return MapColours(c, 1, [](const auto* from, size_t n, auto* to) -> decltype(RgbToHsv(from, n, to)) {
+      return RgbToHsv(from, n, to);
+    });
   });
   registry.AddFn({.op = "HSVToRGB"}, [](KernelContext& c) -> Status {
-    return MapColours(c, 1, HsvToRgb, []<typename F>(const Colour<F>& v) { return ToRgb(v); });
+    return MapColours(c, 1, [](const auto* from, size_t n, auto* to) -> decltype(HsvToRgb(from, n, to)) {
+      return HsvToRgb(from, n, to);
+    });
   });
   registry.AddFn({.op = "AdjustHue"}, AdjustHue);
   registry.AddFn({.op = "AdjustSaturation"}, AdjustSaturation);

@@ -149,12 +149,12 @@ void SpreadPixelsT(const float* from, float weight, const Place* places, size_t 
 }
 
 // Three vectors of colours; fn gives three vectors.
-template <class Fn>
-HWY_INLINE void MapColours(const float* from, size_t colours, float* to, Fn fn) {
-  const hn::ScalableTag<float> d;
+template <typename T, class Fn>
+HWY_INLINE void MapColours(const T* from, size_t colours, T* to, Fn fn) {
+  const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
-  const auto map = [&](const float* p, float* q) HWY_ATTR {
+  const auto map = [&](const T* p, T* q) HWY_ATTR {
     V a, b, c;
     hn::LoadInterleaved3(d, p, a, b, c);
     fn(d, a, b, c);
@@ -163,7 +163,7 @@ HWY_INLINE void MapColours(const float* from, size_t colours, float* to, Fn fn) 
   size_t i = 0;
   for (; i + lanes <= colours; i += lanes) map(from + 3 * i, to + 3 * i);
   if (i < colours) {
-    HWY_ALIGN float last[3 * HWY_MAX_BYTES / sizeof(float)] = {};
+    HWY_ALIGN T last[3 * HWY_MAX_BYTES / sizeof(T)] = {};
     std::copy(from + 3 * i, from + 3 * colours, last);
     map(last, last);
     std::copy(last, last + 3 * (colours - i), to + 3 * i);
@@ -172,27 +172,29 @@ HWY_INLINE void MapColours(const float* from, size_t colours, float* to, Fn fn) 
 
 template <class D, class V>
 HWY_INLINE void ToRgb(D d, V& h, V& s, V& v) {
-  const auto one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f), turn = hn::Mul(h, hn::Set(d, 6.0f));
+  using T = hn::TFromD<D>;
+  const auto one = hn::Set(d, T(1)), two = hn::Set(d, T(2)), turn = hn::Mul(h, hn::Set(d, T(6)));
   const auto saturation = s, value = v;
   const auto channel = [&](V x) HWY_ATTR {
     const auto inside = hn::Min(hn::Max(x, hn::Zero(d)), one);
     return hn::Mul(hn::Add(hn::Sub(one, saturation), hn::Mul(saturation, inside)), value);
   };
-  h = channel(hn::Sub(hn::Abs(hn::Sub(turn, hn::Set(d, 3.0f))), one));
+  h = channel(hn::Sub(hn::Abs(hn::Sub(turn, hn::Set(d, T(3)))), one));
   s = channel(hn::Sub(two, hn::Abs(hn::Sub(turn, two))));
-  v = channel(hn::Sub(two, hn::Abs(hn::Sub(turn, hn::Set(d, 4.0f)))));
+  v = channel(hn::Sub(two, hn::Abs(hn::Sub(turn, hn::Set(d, T(4))))));
 }
 
 template <class D, class V>
 HWY_INLINE void ToHsv(D d, V& r, V& g, V& b) {
-  const auto zero = hn::Zero(d), one = hn::Set(d, 1.0f);
+  using T = hn::TFromD<D>;
+  const auto zero = hn::Zero(d), one = hn::Set(d, T(1));
   const auto value = hn::Max(r, hn::Max(g, b)), range = hn::Sub(value, hn::Min(r, hn::Min(g, b)));
   const auto coloured = hn::Gt(range, zero), lit = hn::Gt(value, zero);
   const auto saturation = hn::IfThenElseZero(lit, hn::Div(range, hn::IfThenElse(lit, value, one)));
-  const auto unit = hn::Div(one, hn::Mul(hn::Set(d, 6.0f), hn::IfThenElse(coloured, range, one)));
+  const auto unit = hn::Div(one, hn::Mul(hn::Set(d, T(6)), hn::IfThenElse(coloured, range, one)));
   const auto of_red = hn::Mul(unit, hn::Sub(g, b));
-  const auto of_green = hn::MulAdd(unit, hn::Sub(b, r), hn::Set(d, 2.0f / 6.0f));
-  const auto of_blue = hn::MulAdd(unit, hn::Sub(r, g), hn::Set(d, 4.0f / 6.0f));
+  const auto of_green = hn::MulAdd(unit, hn::Sub(b, r), hn::Set(d, T(2) / T(6)));
+  const auto of_blue = hn::MulAdd(unit, hn::Sub(r, g), hn::Set(d, T(4) / T(6)));
   auto hue = hn::IfThenElse(hn::Eq(r, value), of_red, hn::IfThenElse(hn::Eq(g, value), of_green, of_blue));
   hue = hn::Add(hue, hn::IfThenElseZero(hn::Lt(hue, zero), one));
   r = hn::IfThenElseZero(coloured, hue);
@@ -204,6 +206,12 @@ void HsvToRgbT(const float* from, size_t colours, float* to) {
   MapColours(from, colours, to, [](auto d, auto& a, auto& b, auto& c) HWY_ATTR { ToRgb(d, a, b, c); });
 }
 void RgbToHsvT(const float* from, size_t colours, float* to) {
+  MapColours(from, colours, to, [](auto d, auto& a, auto& b, auto& c) HWY_ATTR { ToHsv(d, a, b, c); });
+}
+void HsvToRgbDouble(const double* from, size_t colours, double* to) {
+  MapColours(from, colours, to, [](auto d, auto& a, auto& b, auto& c) HWY_ATTR { ToRgb(d, a, b, c); });
+}
+void RgbToHsvDouble(const double* from, size_t colours, double* to) {
   MapColours(from, colours, to, [](auto d, auto& a, auto& b, auto& c) HWY_ATTR { ToHsv(d, a, b, c); });
 }
 void ShiftHueT(const float* from, size_t colours, float turn, float* to) {
@@ -271,6 +279,8 @@ HWY_EXPORT(BlendPixelsT);
 HWY_EXPORT(SpreadPixelsT);
 HWY_EXPORT(HsvToRgbT);
 HWY_EXPORT(RgbToHsvT);
+HWY_EXPORT(HsvToRgbDouble);
+HWY_EXPORT(RgbToHsvDouble);
 HWY_EXPORT(ShiftHueT);
 HWY_EXPORT(ScaleSaturationT);
 HWY_EXPORT(SumChannelsT);
@@ -293,6 +303,12 @@ void SpreadPixels(const float* from, float weight, const Place* places, size_t p
 }
 void HsvToRgb(const float* from, size_t colours, float* to) { HWY_DYNAMIC_DISPATCH(HsvToRgbT)(from, colours, to); }
 void RgbToHsv(const float* from, size_t colours, float* to) { HWY_DYNAMIC_DISPATCH(RgbToHsvT)(from, colours, to); }
+void HsvToRgb(const double* from, size_t colours, double* to) {
+  HWY_DYNAMIC_DISPATCH(HsvToRgbDouble)(from, colours, to);
+}
+void RgbToHsv(const double* from, size_t colours, double* to) {
+  HWY_DYNAMIC_DISPATCH(RgbToHsvDouble)(from, colours, to);
+}
 void ShiftHue(const float* from, size_t colours, float turn, float* to) {
   HWY_DYNAMIC_DISPATCH(ShiftHueT)(from, colours, turn, to);
 }

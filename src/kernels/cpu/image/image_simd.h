@@ -42,6 +42,8 @@ void HsvToRgb(const float* from, size_t colours, float* to);
 void ShiftHue(const float* from, size_t colours, float turn, float* to);
 void ScaleSaturation(const float* from, size_t colours, float scale, float* to);
 void RgbToHsv(const float* from, size_t colours, float* to);
+void HsvToRgb(const double* from, size_t colours, double* to);
+void RgbToHsv(const double* from, size_t colours, double* to);
 
 inline constexpr int64_t kMostChannels = 16;  // of the next two
 // Sums of each of `channels` interleaved channels, in lanes; and y = (x - mean) * factor + mean, channel by channel.

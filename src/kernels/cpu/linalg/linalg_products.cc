@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/engine/linalg_complex_simd.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
+#include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/math/math_convert.h"
 
 namespace millrace {
@@ -84,6 +85,13 @@ Status Widened(KernelContext& ctx, DType narrow, DType wide, const Products& p) 
   q.x = x.raw();
   q.y = y.raw();
   q.y_value = nullptr;
+  Tensor turned;
+  if (p.transpose_y && p.count == 1 && p.k <= kShortSums && p.k > 1) {  // once, not for each of the parts below
+    MR_ASSIGN_OR_RETURN(turned, Temp(ctx, wide, y_size));
+    StridedCopy(&ctx, wide, turned.mutable_raw(), y.raw(), {{p.k, p.n, 1}, {p.n, 1, p.k}});
+    q.y = turned.raw();
+    q.transpose_y = false;
+  }
   if (const GemmBatch batch = BatchOf(q);
       batch.count == 1 && !batch.a_index && !batch.b_index && p.k <= kShortSums && p.n <= kConverted) {
     MultiplyRows(ctx, narrow, wide, batch.args, p.result);

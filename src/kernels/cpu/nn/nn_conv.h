@@ -53,6 +53,12 @@ struct ConvOperands {
 template <typename T>
 Status DirectConv(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v);
 
+// Depthwise convolutions by rows, of float and double, forward or back to the input; whether they are such.
+template <typename T>
+bool DepthwiseByRows(ConvPass pass, const ConvGeometry& g, const ConvOperands& v);
+template <typename T>
+Status RunDepthwiseByRows(KernelContext& ctx, ConvPass pass, const ConvGeometry& g, const ConvOperands& v);
+
 // The forward pass over float32 where pixels are so few that packing the filter would take half as long as the
 // arithmetic. OneDnnConv leaves it to this.
 bool HasFewPixels(const ConvGeometry& g);

@@ -154,7 +154,11 @@ Status RunPass(KernelContext& ctx, DType type, ConvPass pass, const ConvGeometry
     RunProduct(ctx, type, pass, g, v);
     return absl::OkStatus();
   }
-  if (type == DType::kDouble) return DirectConv<double>(ctx, pass, g, v);
+  if (type == DType::kDouble) {
+    if (DepthwiseByRows<double>(pass, g, v)) return RunDepthwiseByRows<double>(ctx, pass, g, v);
+    return DirectConv<double>(ctx, pass, g, v);
+  }
+  if (type == DType::kFloat && DepthwiseByRows<float>(pass, g, v)) return RunDepthwiseByRows<float>(ctx, pass, g, v);
   if (type == DType::kInt32) return DirectConv<int32_t>(ctx, pass, g, v);
   const Status s = OneDnnConv(ctx, pass, g, v, type == DType::kBFloat16);
   if (type == DType::kBFloat16 || !absl::IsUnimplemented(s)) return s;

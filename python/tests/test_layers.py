@@ -421,8 +421,12 @@ def test_combinations_of_features():
         many = [tf.SparseTensor([[0, 0], [0, 1], [1, 0]], ["a", "b", "c"], [2, 2]), tf.constant([[1, 2], [3, 4]])]
         one, all_of = run(sparse_feature_cross([tf.constant([["b"]]), tf.constant([[2]])], True, 2**62), sparse_feature_cross(many, True, 2**62))
         assert all_of.indices.tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0], [1, 1]] and all_of.values[3] == one.values[0]
+        numbers = tf.constant([[-3, 2**62], [7, -(2**61)]])
+        signed = [2148546192418831439, 6760232210846219346, 6472001834694504524, 1860315816267116625]
+        signed += [2148546192418821550, 9066075220059903416, 8057268903528919127, 1139739875887837265]
+        assert run(sparse_feature_cross([numbers, numbers], True))[0].values.tolist() == signed
         with pytest.raises(ValueError, match="num_buckets"):
-            sparse_feature_cross(inputs, True, 2**62 + 1)
+            sparse_feature_cross(inputs, True, -1)
 
 
 def test_contribs_hinge_losses_are_those_of_the_elements():

@@ -131,6 +131,8 @@ REASONS: dict[str, str] = {
     "FakeParam": "never runs: what a branch lacks, tests/function_test.cc",
     "TensorArrayGrad": "of the oldest arrays; src/kernels/cpu/dataflow/step_objects_test.cc",
     **dict.fromkeys("SerializeSparse SerializeManySparse DeserializeSparse DeserializeManySparse".split(), _SERIAL),
+    "SparseFeatureCross": "python/tests/test_layers.py",
+    "SparseFeatureCrossV2": "python/tests/test_layers.py",
     "SparseCross": "python/tests/test_sparse_math.py, with TensorFlow's fingerprints",
     **dict.fromkeys("Enter Exit NextIteration LoopCond RefEnter RefExit RefNextIteration".split(), _LOOPS),
     **dict.fromkeys(_WITH_FUNCTIONS.split(), _CALLS),

@@ -11,7 +11,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, gen_ops, math_ops
-from millrace.ops.sparse_ops import sparse_cross, sparse_cross_hashed
+from millrace.ops.sparse_ops import crossed_columns
 
 SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY = 0xDECAFCAFFE
 
@@ -59,58 +59,13 @@ def sparse_row_envelope(sparse_input: Any, row_axis: int = 0, col_axis: int = 1,
         return gen_ops.maximum(ends, array_ops.zeros_like(ends))
 
 
-def _hashes_of(values: Tensor) -> Tensor:
-    """Integers as they are, texts by their fingerprints."""
-    if values.dtype.base_dtype != dtypes.string:
-        return gen_ops.cast(values, dtypes.int64)
-    return gen_ops.bitcast(gen_ops.fingerprint(values, "farmhash64"), dtypes.int64)
-
-
-def _unsigned_remainder(x: Tensor, divisor: int) -> Tensor:
-    """Of 64 bits without a sign, in the arithmetic of those with one."""
-    largest = 2**63 - 1
-    rest, top = gen_ops.bitwise_and(x, largest), gen_ops.bitwise_and(gen_ops.right_shift(x, 63), 1)
-    if divisor == largest:  # of which 2^63 is one more
-        return gen_ops.floor_mod(gen_ops.floor_mod(rest, largest) + top, largest)
-    half = gen_ops.bitwise_and(gen_ops.right_shift(x, 1), largest)
-    return gen_ops.floor_mod(gen_ops.floor_mod(half, divisor) * 2 + gen_ops.bitwise_and(x, 1), divisor)
-
-
-def _crossed_by_first_hash(inputs: Any, num_buckets: int, name: Optional[str]) -> SparseTensor:
-    """Combinations numbered by h = h ^ (next + 0x9e3779b97f4a7800 + (h << 10) + (h >> 4)), as TensorFlow's core/lib/hash has it.
-
-    Which entries combine is asked of sparse_cross, by their places.
-    """
-    if not 0 <= num_buckets <= 2**62:
-        raise at_user_line(ValueError("num_buckets must be from 0 to 2**62, got %d" % num_buckets))
-    with name_scope(name, "SparseFeatureCross"):
-        columns = [i for i in inputs if isinstance(i, SparseTensor)] + [i for i in inputs if not isinstance(i, SparseTensor)]
-        hashes = [_hashes_of(array_ops.reshape(c.values if isinstance(c, SparseTensor) else convert_to_tensor(c), [-1])) for c in columns]
-        counts = [array_ops.reshape(gen_ops.range(0, array_ops.size(h), 1), [-1]) for h in hashes]
-        crosses = sparse_cross(
-            [
-                SparseTensor(c.indices, n, c.dense_shape) if isinstance(c, SparseTensor) else array_ops.reshape(n, array_ops.shape(c))
-                for c, n in zip(columns, counts)
-            ]
-        )
-        parts = gen_ops.string_split(crosses.values, "_X")[1]
-        places = array_ops.reshape(gen_ops.string_to_number(parts, dtypes.int32), [-1, len(columns)])
-        mixed: Any = convert_to_tensor(SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY, dtypes.int64)
-        for k, values in enumerate(hashes):
-            found = array_ops.gather(values, places[:, k])
-            mixed = gen_ops.bitwise_xor(
-                gen_ops.add(mixed, array_ops.zeros_like(found)),
-                found + (0x9E3779B97F4A7800 - 2**64) + gen_ops.left_shift(mixed, 10) + gen_ops.right_shift(mixed, 4),
-            )
-        return SparseTensor(crosses.indices, _unsigned_remainder(mixed, num_buckets or 2**63 - 1), crosses.dense_shape)
-
-
 def sparse_feature_cross(
     inputs: Any, hashed_output: bool = False, num_buckets: int = 0, name: Optional[str] = None, hash_key: Optional[int] = None
 ) -> SparseTensor:
-    """Of each row all combinations of one entry of each input, as texts, or as numbers by the hash of a key."""
-    if not hashed_output:
-        return sparse_cross(inputs, name)
+    """Of each row all combinations of one entry of each input, as texts, or as numbers by the hash of a key (None: by TensorFlow's first hash)."""
+    columns, dense, internal = crossed_columns(inputs)
+    given = ([c[part] for c in columns] for part in range(3))
+    kinds = (dtypes.int64 if hashed_output else dtypes.string, internal)
     if hash_key is None:
-        return _crossed_by_first_hash(inputs, num_buckets, name)
-    return sparse_cross_hashed(inputs, num_buckets, hash_key, name)
+        return SparseTensor(*gen_ops.sparse_feature_cross(*given, dense, hashed_output, num_buckets, *kinds, name=name))
+    return SparseTensor(*gen_ops.sparse_feature_cross_v2(*given, dense, hashed_output, num_buckets, hash_key, *kinds, name=name))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, List, Optional, Tuple
 
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, SparseTensorValue, convert_to_tensor_or_sparse_tensor
@@ -167,7 +167,8 @@ def sparse_merge(sp_ids: Any, sp_values: Any, vocab_size: Any, name: Optional[st
 _DEFAULT_HASH_KEY = 0xDECAFCAFFE
 
 
-def _crossed(inputs: Any, hashed: bool, num_buckets: int, hash_key: Any, name: Optional[str]) -> SparseTensor:
+def crossed_columns(inputs: Any) -> Tuple[List[Any], List[Tensor], Any]:
+    """What crosses take: the sparse columns as (indices, values, shape), the dense ones, and what texts or numbers are hashed as."""
     if not isinstance(inputs, list):
         raise at_user_line(TypeError("Inputs must be a list"))
     if not all(isinstance(i, (SparseTensor, Tensor)) for i in inputs):
@@ -182,12 +183,15 @@ def _crossed(inputs: Any, hashed: bool, num_buckets: int, hash_key: Any, name: O
         internal = dtypes.int64
         return math_ops.cast(values, dtypes.int64)
 
-    values = [as_wanted(i.values) for i in sparse]
+    columns = [(i.indices, as_wanted(i.values), i.dense_shape) for i in sparse]
     dense = [as_wanted(d) for d in dense]
+    return columns, dense, internal
+
+
+def _crossed(inputs: Any, hashed: bool, num_buckets: int, hash_key: Any, name: Optional[str]) -> SparseTensor:
+    columns, dense, internal = crossed_columns(inputs)
     made = gen_ops.sparse_cross(
-        [i.indices for i in sparse],
-        values,
-        [i.dense_shape for i in sparse],
+        *([c[part] for c in columns] for part in range(3)),
         dense,
         hashed,
         num_buckets,

@@ -83,6 +83,23 @@ void RegisterSparseSetOps(OpRegistry& r) {
       .Example(
           "i64[2,2]{0 0 1 0}, i64[2]{3 4}, i64[2]{2 1}, i64[2,1]{5 6} | N=1; hashed_output=true; num_buckets=0; "
           "hash_key=7; sparse_types=[i64]; dense_types=[i64]; out_type=i64; internal_type=i64");
+  for (const bool has_key : {false, true}) {
+    r.Add(absl::StrCat(
+              "SparseFeatureCross", has_key ? "V2" : "",
+              "(indices:N*i64, values:[sparse_types], shapes:N*i64, dense:[dense_types]) -> "
+              "(output_indices:i64, output_values:out_type, output_shape:i64) | N:int>=0; hashed_output:bool; "
+              "num_buckets:int>=0; ",
+              has_key ? "hash_key:int; " : "",
+              "sparse_types in list i64|str>=0; dense_types in list i64|str>=0; out_type in i64|str; "
+              "internal_type in i64|str"))
+        .Doc(has_key ? "SparseCross as tf.contrib.layers had it."
+                     : "SparseFeatureCrossV2 whose numbers are hashes that are chained in another way, without a key.")
+        .Shape(CrossShape)
+        .NotDifferentiable("features are integers or strings")
+        .Example(absl::StrCat(
+            "i64[2,2]{0 0 1 0}, i64[2]{3 4}, i64[2]{2 1}, i64[2,1]{5 6} | N=1; hashed_output=true; num_buckets=0; ",
+            has_key ? "hash_key=7; " : "", "sparse_types=[i64]; dense_types=[i64]; out_type=i64; internal_type=i64"));
+  }
 }
 
 }  // namespace millrace

@@ -21,6 +21,13 @@ uint64_t ChainFingerprint(uint64_t before, uint64_t next) {
   return mix(mix(chained) * kMul);
 }
 
+// How TensorFlow's first crosses chained them (core/lib/hash/hash.h, Hash64Combine), of numbers with a sign.
+uint64_t ChainHash(uint64_t before, uint64_t next) {
+  return before ^
+         (next + 0x9e3779b97f4a7800 + (before << 10) + static_cast<uint64_t>(static_cast<int64_t>(before) >> 4));
+}
+constexpr uint64_t kFirstKey = 0xDECAFCAFFE;
+
 // The features of one column, in the order of their rows.
 struct Column {
   const Tensor* values = nullptr;
@@ -72,13 +79,21 @@ StatusOr<std::vector<Choices>> ChoicesOf(const std::vector<Column>& columns, int
   return all;
 }
 
+ArgRange DenseArg(const KernelContext& ctx) {
+  return ctx.input_arg(ctx.node().op->name == "SparseCross" ? "dense_inputs" : "dense");
+}
+
 class CrossKernel final : public Kernel {
  public:
   Status Init(const KernelInit& init) override {
     MR_ASSIGN_OR_RETURN(hashed_, init.Attr<bool>("hashed_output"));
     MR_ASSIGN_OR_RETURN(buckets_, init.Attr<int64_t>("num_buckets"));
-    MR_ASSIGN_OR_RETURN(const int64_t key, init.Attr<int64_t>("hash_key"));
-    key_ = static_cast<uint64_t>(key);
+    if (init.HasAttr("hash_key")) {
+      MR_ASSIGN_OR_RETURN(const int64_t key, init.Attr<int64_t>("hash_key"));
+      key_ = static_cast<uint64_t>(key);
+    } else {
+      chain_ = ChainHash;
+    }
     if (hashed_ != (init.output_type(1) == DType::kInt64)) {
       return InvalidArgument("hashed output is int64, and other output string, not ", DTypeName(init.output_type(1)));
     }
@@ -119,7 +134,7 @@ class CrossKernel final : public Kernel {
 
  private:
   static StatusOr<int64_t> NumberOfRows(const KernelContext& ctx) {
-    const ArgRange shapes = ctx.input_arg("shapes"), dense = ctx.input_arg("dense_inputs");
+    const ArgRange shapes = ctx.input_arg("shapes"), dense = DenseArg(ctx);
     int64_t rows = -1;
     const auto merge = [&](int64_t own) -> Status {
       if (own < 0) return InvalidArgument("a number of rows is negative: ", own);
@@ -144,7 +159,7 @@ class CrossKernel final : public Kernel {
 
   static StatusOr<std::vector<Column>> Columns(const KernelContext& ctx, int64_t rows) {
     const ArgRange indices = ctx.input_arg("indices"), values = ctx.input_arg("values"),
-                   shapes = ctx.input_arg("shapes"), dense = ctx.input_arg("dense_inputs");
+                   shapes = ctx.input_arg("shapes"), dense = DenseArg(ctx);
     const int count = indices.end - indices.begin;
     if (values.end - values.begin != count) {
       return InvalidArgument("expected ", count, " values, got ", values.end - values.begin);
@@ -169,7 +184,7 @@ class CrossKernel final : public Kernel {
   void Write(const std::vector<Column>& columns, const std::vector<int64_t>& chosen, Tensor* out, int64_t at) const {
     if (hashed_) {
       uint64_t hash = key_;
-      for (size_t c = 0; c < columns.size(); ++c) hash = ChainFingerprint(hash, columns[c].Hash(chosen[c]));
+      for (size_t c = 0; c < columns.size(); ++c) hash = chain_(hash, columns[c].Hash(chosen[c]));
       const uint64_t limit = static_cast<uint64_t>(buckets_ > 0 ? buckets_ : std::numeric_limits<int64_t>::max());
       out->mutable_data<int64_t>()[at] = static_cast<int64_t>(hash % limit);
       return;
@@ -183,11 +198,16 @@ class CrossKernel final : public Kernel {
 
   bool hashed_ = false;
   int64_t buckets_ = 0;
-  uint64_t key_ = 0;
+  uint64_t key_ = kFirstKey;
+  uint64_t (*chain_)(uint64_t before, uint64_t next) = ChainFingerprint;
 };
 
 }  // namespace
 
-void RegisterSparseCrossKernels(KernelRegistry& registry) { registry.Add<CrossKernel>({.op = "SparseCross"}); }
+void RegisterSparseCrossKernels(KernelRegistry& registry) {
+  for (const char* op : {"SparseCross", "SparseFeatureCross", "SparseFeatureCrossV2"}) {
+    registry.Add<CrossKernel>({.op = op});
+  }
+}
 
 }  // namespace millrace

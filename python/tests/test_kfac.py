@@ -156,3 +156,26 @@ def test_replicas_are_refused():
         utils.cross_replica_mean(tf.ones([]))
     with pytest.raises(ValueError, match="outside of TPU Context"):
         utils.cross_replica_mean(tf.ones([]))
+
+
+def test_examples_train():
+    from millrace.contrib.kfac.examples import convnet, mlp, mnist
+
+    images, labels = mnist.load_mnist(None, num_epochs=1, batch_size=64, flatten_images=False, use_fake_data=True)
+    with tf.Session() as session:
+        images, labels = session.run([images, labels])
+    assert images.shape == (64, 28, 28, 1) and 0 <= images.min() < images.max() <= 1 and labels.shape == (64,) and set(labels) <= set(range(10))
+    collection = kfac.layer_collection.LayerCollection()
+    loss, accuracy = convnet.build_model(tf.placeholder(tf.float32, [None, 6, 6, 3]), tf.placeholder(tf.int64, [None]), 5, collection)
+    assert len(collection.fisher_blocks) == 3 and len(collection.losses) == 1 and loss.shape == accuracy.shape == []
+    with tf.Graph().as_default():
+        assert 0 <= mlp.train_mnist_multitower(None, num_epochs=1, num_towers=2, use_fake_data=True) <= 1
+    with tf.Graph().as_default():
+        x, y = tf.data.Dataset.from_tensor_slices(([[1.0], [2.0]], [[1.0], [2.0]])).repeat(100).batch(2).make_one_shot_iterator().get_next()
+        w = tf.get_variable("w", [1, 1], initializer=tf.zeros_initializer())
+        collection = kfac.layer_collection.LayerCollection()
+        made = tf.matmul(x, w)
+        collection.register_fully_connected(w, x, made)
+        collection.register_normal_predictive_distribution(made)
+        loss = tf.reduce_mean(0.5 * tf.square(made - y))
+        assert convnet.distributed_grads_only_and_ops_chief_worker(0, True, 1, 0, "", None, loss, loss, collection) < 1.25

@@ -44,7 +44,14 @@ def _add_images(misc: Any) -> None:
             setattr(misc, name, value)
 
 
-_ADDED: Dict[str, Callable[[Any], None]] = {"PIL.Image": _add_filters, "scipy.misc": _add_images}
+def _add_old_distributions(stats: Any) -> None:
+    """The names that scipy.stats had for Weibull's distributions."""
+    for old, new in (("frechet_r", "weibull_min"), ("frechet_l", "weibull_max")):
+        if not hasattr(stats, old):
+            setattr(stats, old, getattr(stats, new))
+
+
+_ADDED: Dict[str, Callable[[Any], None]] = {"PIL.Image": _add_filters, "scipy.misc": _add_images, "scipy.stats": _add_old_distributions}
 
 
 class _Adding(importlib.abc.Loader):

@@ -27,6 +27,7 @@ _READERS = "of files, by way of queues: src/kernels/cpu/data/reader_test.cc, pyt
 _KEPT_SPARSE = "keep their inputs from step to step: python/tests/test_input_pipelines.py"
 _PIPELINES = "data sets and iterators: python/tests/test_data.py"
 _PIPELINE_OPS = "data sets: python/tests/test_data_ops.py"
+_GBDT = "sums, quantiles and trees outlive a step: python/tests/test_contrib_boosted_trees.py"
 _FORESTS = "trees of forests outlive a step: src/kernels/cpu/trees/forest_stats_test.cc, python/tests/test_tensor_forest.py"
 _TREES = "trees and quantile streams outlive a step: python/tests/test_boosted_trees.py"
 _SERIAL = "strings whose bytes mean a tensor: python/tests/test_sparse_math.py takes them back"
@@ -75,6 +76,21 @@ _TREE_OPS = """BoostedTreesEnsembleResourceHandleOp IsBoostedTreesEnsembleInitia
     BoostedTreesQuantileStreamResourceAddSummaries BoostedTreesFlushQuantileSummaries
     BoostedTreesQuantileStreamResourceFlush BoostedTreesQuantileStreamResourceGetBucketBoundaries
     BoostedTreesQuantileStreamResourceDeserialize"""
+_GBDT_OPS = """
+    QuantileStreamResourceHandleOp QuantileAccumulatorIsInitialized CreateQuantileAccumulator
+    QuantileAccumulatorAddSummaries QuantileAccumulatorGetBuckets QuantileAccumulatorFlush
+    QuantileAccumulatorFlushSummary QuantileAccumulatorSerialize QuantileAccumulatorDeserialize
+    MakeQuantileSummaries QuantileBuckets Quantiles BucketizeWithInputBoundaries BuildDenseInequalitySplits
+    BuildSparseInequalitySplits BuildCategoricalEqualitySplits DecisionTreeEnsembleResourceHandleOp
+    TreeEnsembleIsInitializedOp CreateTreeEnsembleVariable TreeEnsembleStampToken TreeEnsembleSerialize
+    TreeEnsembleDeserialize TreeEnsembleUsedHandlers GradientTreesPrediction GradientTreesPredictionVerbose
+    GradientTreesPartitionExamples CenterTreeEnsembleBias GrowTreeEnsemble TreeEnsembleStats
+    StatsAccumulatorScalarResourceHandleOp StatsAccumulatorScalarIsInitialized StatsAccumulatorScalarAdd
+    StatsAccumulatorScalarFlush StatsAccumulatorScalarSerialize StatsAccumulatorScalarDeserialize
+    StatsAccumulatorScalarMakeSummary CreateStatsAccumulatorScalar StatsAccumulatorTensorResourceHandleOp
+    StatsAccumulatorTensorIsInitialized StatsAccumulatorTensorAdd StatsAccumulatorTensorFlush
+    StatsAccumulatorTensorSerialize StatsAccumulatorTensorDeserialize StatsAccumulatorTensorMakeSummary
+    CreateStatsAccumulatorTensor"""
 _FOREST_OPS = """DecisionTreeResourceHandleOp TreeIsInitializedOp CreateTreeVariable TreeDeserialize TreeSerialize TreeSize FeatureUsageCounts
     FertileStatsResourceHandleOp FertileStatsIsInitializedOp CreateFertileStatsVariable FertileStatsDeserialize FertileStatsSerialize
     TreePredictionsV4 TraverseTreeV4 UpdateModelV4 ProcessInputV4 GrowTreeV4 ReinterpretStringToFloat"""
@@ -153,6 +169,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys(_TABLE_OPS, _TABLES),
     **dict.fromkeys(_TREE_OPS.split(), _TREES),
     **dict.fromkeys(_FOREST_OPS.split(), _FORESTS),
+    **dict.fromkeys(_GBDT_OPS.split(), _GBDT),
     **dict.fromkeys(_READER_OPS, _READERS),
     **dict.fromkeys(_QUANTIZED.split(), "of quantized numbers, which the table does not have: python/tests/test_quantized.py"),
     **dict.fromkeys(_WRITERS.split(), _EVENT_FILES),

@@ -135,7 +135,6 @@ _CONTRIB = {
     "compiler": "sessions as they are: they compile their graphs, and there is no XLA",
     "distribute": "tf.train.Server and tf.train.SyncReplicasOptimizer",
     "eager": "graphs and sessions: there is no eager execution",
-    "boosted_trees": "tf.estimator.BoostedTreesClassifier or BoostedTreesRegressor",
     "cloud": "files of this machine",
     "bigtable": "tf.data",
     "stat_summarizer": "tf.RunMetadata and tf.profiler",

@@ -230,6 +230,35 @@ tensorforest.DepthDependentParam: 1 constant_value float@ParamType; 2 linear ten
 tensorforest.SplitPruningConfig: 1 prune_every_samples tensorforest.DepthDependentParam; 2 type int32
 tensorforest.SplitFinishConfig: 1 check_every_steps tensorforest.DepthDependentParam; 2 type int32
 tensorforest.TensorForestParams: 1 leaf_type enum; 2 stats_type enum; 3 collection_type enum; 4 pruning_type tensorforest.SplitPruningConfig; 5 finish_type tensorforest.SplitFinishConfig; 6 num_trees int32; 7 max_nodes int32; 21 num_features int32; 19 inequality_test_type enum; 8 is_regression bool; 9 drop_final_class bool; 10 collate_examples bool; 11 checkpoint_stats bool; 20 use_running_stats_method bool; 22 initialize_average_splits bool; 23 inference_tree_paths bool; 12 num_outputs int32; 13 num_splits_to_consider tensorforest.DepthDependentParam; 14 split_after_samples tensorforest.DepthDependentParam; 15 dominate_fraction tensorforest.DepthDependentParam; 18 min_split_samples tensorforest.DepthDependentParam; 16 graph_dir string; 17 num_select_features int32; 24 num_classes_to_track int32
+boosted_trees.QuantileConfig: 1 eps double; 2 num_quantiles int64
+boosted_trees.QuantileEntry: 1 value float; 2 weight float; 3 min_rank float; 4 max_rank float
+boosted_trees.QuantileSummaryState: 1 entries *boosted_trees.QuantileEntry
+boosted_trees.QuantileStreamState: 1 summaries *boosted_trees.QuantileSummaryState
+boosted_trees.trees:
+boosted_trees.learner:
+boosted_trees.trees.Leaf: 1 vector boosted_trees.trees.Vector@leaf; 2 sparse_vector boosted_trees.trees.SparseVector@leaf
+boosted_trees.trees.Vector: 1 value *float
+boosted_trees.trees.SparseVector: 1 index *int32; 2 value *float
+boosted_trees.trees.TreeNodeMetadata: 1 gain float; 2 original_leaf boosted_trees.trees.Leaf
+boosted_trees.trees.DenseFloatBinarySplit: 1 feature_column int32; 5 dimension_id int32; 2 threshold float; 3 left_id int32; 4 right_id int32
+boosted_trees.trees.SparseFloatBinarySplitDefaultLeft: 1 split boosted_trees.trees.DenseFloatBinarySplit
+boosted_trees.trees.SparseFloatBinarySplitDefaultRight: 1 split boosted_trees.trees.DenseFloatBinarySplit
+boosted_trees.trees.CategoricalIdBinarySplit: 1 feature_column int32; 2 feature_id int64; 3 left_id int32; 4 right_id int32
+boosted_trees.trees.CategoricalIdSetMembershipBinarySplit: 1 feature_column int32; 2 feature_ids *int64; 3 left_id int32; 4 right_id int32
+boosted_trees.trees.TreeNode: 1 leaf boosted_trees.trees.Leaf@node; 2 dense_float_binary_split boosted_trees.trees.DenseFloatBinarySplit@node; 3 sparse_float_binary_split_default_left boosted_trees.trees.SparseFloatBinarySplitDefaultLeft@node; 4 sparse_float_binary_split_default_right boosted_trees.trees.SparseFloatBinarySplitDefaultRight@node; 5 categorical_id_binary_split boosted_trees.trees.CategoricalIdBinarySplit@node; 6 categorical_id_set_membership_binary_split boosted_trees.trees.CategoricalIdSetMembershipBinarySplit@node; 777 node_metadata boosted_trees.trees.TreeNodeMetadata
+boosted_trees.trees.DecisionTreeConfig: 1 nodes *boosted_trees.trees.TreeNode
+boosted_trees.trees.DecisionTreeMetadata: 1 num_tree_weight_updates int32; 2 num_layers_grown int32; 3 is_finalized bool
+boosted_trees.trees.GrowingMetadata: 1 num_trees_attempted int64; 2 num_layers_attempted int64; 3 used_handler_ids *int64
+boosted_trees.trees.DecisionTreeEnsembleConfig: 1 trees *boosted_trees.trees.DecisionTreeConfig; 2 tree_weights *float; 3 tree_metadata *boosted_trees.trees.DecisionTreeMetadata; 4 growing_metadata boosted_trees.trees.GrowingMetadata
+boosted_trees.learner.SplitInfo: 1 split_node boosted_trees.trees.TreeNode; 2 left_child boosted_trees.trees.Leaf; 3 right_child boosted_trees.trees.Leaf
+boosted_trees.learner.TreeRegularizationConfig: 1 l1 float; 2 l2 float; 3 tree_complexity float
+boosted_trees.learner.TreeConstraintsConfig: 1 max_tree_depth uint32; 2 min_node_weight float; 3 max_number_of_unique_feature_columns int64
+boosted_trees.learner.LearningRateConfig: 1 fixed boosted_trees.learner.LearningRateFixedConfig@tuner; 2 dropout boosted_trees.learner.LearningRateDropoutDrivenConfig@tuner; 3 line_search boosted_trees.learner.LearningRateLineSearchConfig@tuner
+boosted_trees.learner.LearningRateFixedConfig: 1 learning_rate float
+boosted_trees.learner.LearningRateLineSearchConfig: 1 max_learning_rate float; 2 num_steps int32
+boosted_trees.learner.AveragingConfig: 1 average_last_n_trees float@config; 2 average_last_percent_trees float@config
+boosted_trees.learner.LearningRateDropoutDrivenConfig: 1 dropout_probability float; 2 probability_of_skipping_dropout float; 3 learning_rate float
+boosted_trees.learner.LearnerConfig: 1 num_classes uint32; 2 feature_fraction_per_tree float@feature_fraction; 3 feature_fraction_per_level float@feature_fraction; 4 regularization boosted_trees.learner.TreeRegularizationConfig; 5 constraints boosted_trees.learner.TreeConstraintsConfig; 8 pruning_mode enum; 9 growing_mode enum; 6 learning_rate_tuner boosted_trees.learner.LearningRateConfig; 10 multi_class_strategy enum; 11 averaging_config boosted_trees.learner.AveragingConfig; 12 weak_learner_type enum
 SavedModel: 1 saved_model_schema_version int64; 2 meta_graphs *MetaGraphDef
 EntryValue: 1 double_value double@kind; 2 string_value string@kind
 MetricEntry: 1 name string; 2 value double

@@ -110,6 +110,12 @@ SplitPruningStrategyType = Enum(
     "SplitPruningStrategyType", {"SPLIT_PRUNE_" + name: i for i, name in enumerate(("NONE", "HALF", "QUARTER", "10_PERCENT", "HOEFFDING"))}
 )
 SplitFinishStrategyType = Enum("SplitFinishStrategyType", {"SPLIT_FINISH_BASIC": 0, "SPLIT_FINISH_DOMINATE_HOEFFDING": 2, "SPLIT_FINISH_DOMINATE_BOOTSTRAP": 3})
+PruningMode = Enum("LearnerConfig.PruningMode", {"PRUNING_MODE_UNSPECIFIED": 0, "PRE_PRUNE": 1, "POST_PRUNE": 2})
+GrowingMode = Enum("LearnerConfig.GrowingMode", {"GROWING_MODE_UNSPECIFIED": 0, "WHOLE_TREE": 1, "LAYER_BY_LAYER": 2})
+MultiClassStrategy = Enum(
+    "LearnerConfig.MultiClassStrategy", {"MULTI_CLASS_STRATEGY_UNSPECIFIED": 0, "TREE_PER_CLASS": 1, "FULL_HESSIAN": 2, "DIAGONAL_HESSIAN": 3}
+)
+WeakLearnerType = Enum("LearnerConfig.WeakLearnerType", {"NORMAL_DECISION_TREE": 0, "OBLIVIOUS_DECISION_TREE": 1})
 InequalityType = Enum("Type", {"LESS_OR_EQUAL": 0, "LESS_THAN": 1, "GREATER_OR_EQUAL": 2, "GREATER_THAN": 3})
 VariableSynchronization = Enum(
     "VariableSynchronization", {"VARIABLE_SYNCHRONIZATION_" + name: i for i, name in enumerate(("AUTO", "NONE", "ON_WRITE", "ON_READ"))}
@@ -122,6 +128,10 @@ OF_FIELDS = {
     **dict.fromkeys(("dtype", "type", "tensor_dtype_value"), DataType),
     "type_spec_class": TypeSpecClass,
     "default_direction": DefaultDirection,
+    "pruning_mode": PruningMode,
+    "growing_mode": GrowingMode,
+    "multi_class_strategy": MultiClassStrategy,
+    "weak_learner_type": WeakLearnerType,
     "leaf_type": LeafModelType,
     "stats_type": StatsModelType,
     "collection_type": SplitCollectionType,

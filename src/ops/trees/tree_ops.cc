@@ -154,6 +154,7 @@ void RegisterTreeOps(OpRegistry& r) {
   RegisterTreeStatsOps(r);
   RegisterTreeQuantileOps(r);
   RegisterForestOps(r);
+  RegisterGbdtOps(r);
 }
 
 }  // namespace millrace

@@ -9,5 +9,6 @@ namespace millrace {
 void RegisterTreeStatsOps(OpRegistry& registry);
 void RegisterTreeQuantileOps(OpRegistry& registry);
 void RegisterForestOps(OpRegistry& registry);
+void RegisterGbdtOps(OpRegistry& registry);
 
 }  // namespace millrace

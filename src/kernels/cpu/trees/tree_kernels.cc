@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/cpu/kernel_list.h"
+#include "kernels/cpu/trees/gbdt_kernels.h"
 
 namespace millrace {
 
@@ -55,6 +56,11 @@ void RegisterTreeKernels(KernelRegistry& registry) {
   RegisterTreeSplitKernels(registry);
   RegisterTreeQuantileKernels(registry);
   RegisterForestKernels(registry);
+  RegisterGbdtStatsKernels(registry);
+  RegisterGbdtQuantileKernels(registry);
+  RegisterGbdtSplitKernels(registry);
+  RegisterGbdtModelKernels(registry);
+  RegisterGbdtGrowthKernels(registry);
 }
 
 }  // namespace millrace

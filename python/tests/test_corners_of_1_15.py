@@ -390,3 +390,9 @@ def test_inner_names_that_programs_read():
     assert graph._nodes_by_name["y"] is graph._nodes_by_id[y.op._id] is y.op
     cell = tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(2), 0.5, 0.25)
     assert (cell._input_keep_prob, cell._output_keep_prob, cell._state_keep_prob) == (0.5, 0.25, 1.0)
+
+
+def test_layers_around_cells_build_them():
+    cell = tf.nn.rnn_cell.LSTMCell(10)
+    tf.compat.v2.nn.RNNCellDropoutWrapper(cell).build((1,))
+    assert cell.built and [v.name for v in cell.weights] == ["lstm_cell/kernel:0", "lstm_cell/bias:0"]

@@ -26,8 +26,8 @@ class _Wrapper(_AroundCell, AbstractRNNCell):
     output_size = property(lambda self: self.cell.output_size, doc="That of the cell.")
 
     def build(self, input_shape: Any) -> None:
-        """Builds a cell that is a layer of Keras; others are when they are called."""
-        if not isinstance(self.cell, RNNCell) and not self.cell.built:
+        """Builds the cell."""
+        if not self.cell.built:
             self.cell.build(input_shape)
             self.cell.built = True
         self.built = True

@@ -284,3 +284,10 @@ def test_an_optimizer_of_tf_train_has_first_values_in_sessions():
     K.track_tf_optimizer(made)
     model, _ = stepped(made)
     assert K.get_value(model.optimizer.iterations) == 3
+
+
+def test_settings_are_variables_once_a_step_is_made():
+    optimizer, v = tf.keras.optimizers.Adam(0.1), tf.Variable([1.0, 2.0], use_resource=True)
+    assert optimizer._hyper == {"learning_rate": 0.1, "decay": 0.0, "beta_1": 0.9, "beta_2": 0.999}
+    optimizer.apply_gradients([(tf.constant([1.0, 1.0]), v)])
+    assert all(isinstance(x, tf.Variable) for x in optimizer._hyper.values()) and sorted(optimizer._hyper) == ["beta_1", "beta_2", "decay", "learning_rate"]

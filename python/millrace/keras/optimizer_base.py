@@ -37,7 +37,7 @@ class Optimizer:
                 raise at_user_line(TypeError("Unexpected keyword argument passed to optimizer: %s" % what))
             if isinstance(value, (int, float, np.number)) and value < 0:
                 raise at_user_line(ValueError("Expected %s >= 0, received: %s" % (what, value)))
-        self._hyper: Dict[str, Any] = {}  # the settings that steps read: numbers, and what is none itself
+        self._given: Dict[str, Any] = {}  # the settings that steps read: numbers, and what is none itself
         self._name = name or unique_name(snake(type(self).__name__))
         self._initial_decay = kwargs.get("decay", 0.0)
         for what in ("clipnorm", "clipvalue"):
@@ -48,10 +48,10 @@ class Optimizer:
         self._forget()
 
     def __repr__(self) -> str:
-        return "<%s %s>" % (type(self).__name__, " ".join("%s=%s" % (k, v) for k, v in self._hyper.items()))
+        return "<%s %s>" % (type(self).__name__, " ".join("%s=%s" % (k, v) for k, v in self._given.items()))
 
     def __getattr__(self, name: str) -> Any:
-        hyper = self.__dict__.get("_hyper", {})
+        hyper = self.__dict__.get("_given", {})
         name = "learning_rate" if name == "lr" else name
         if name in hyper:
             return self._get_hyper(name)
@@ -61,7 +61,7 @@ class Optimizer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         name = "learning_rate" if name == "lr" else name
-        if name in self.__dict__.get("_hyper", {}):
+        if name in self.__dict__.get("_given", {}):
             self._set_hyper(name, value)
         else:
             super().__setattr__(name, value)
@@ -84,6 +84,10 @@ class Optimizer:
                 self._forget()
             self._graph = graph
 
+    @property
+    def _hyper(self) -> Dict[str, Any]:
+        return {**self._given, **self._variables}
+
     def _set_hyper(self, name: str, value: Any) -> None:
         """A setting that steps read: a number, which becomes a variable, or a tensor, variable, schedule or function."""
         if name in self._variables and not (isinstance(value, (Tensor, Variable)) or callable(value)):
@@ -92,12 +96,12 @@ class Optimizer:
                 K.set_value(self._variables[name], value)
         else:
             self._variables.pop(name, None)
-        self._hyper[name] = value
+        self._given[name] = value
 
     def _get_hyper(self, name: str, dtype: Any = None) -> Any:
         """A setting as steps read it; a schedule as such."""
         self._create_hypers()
-        value = self._variables.get(name, self._hyper[name])
+        value = self._variables.get(name, self._given[name])
         if isinstance(value, LearningRateSchedule):
             return value
         value = value() if callable(value) else value
@@ -105,13 +109,13 @@ class Optimizer:
 
     def _create_hypers(self) -> None:
         self._enter_graph()
-        for name, value in sorted(self._hyper.items()):
+        for name, value in sorted(self._given.items()):
             if name not in self._variables and not (isinstance(value, (Tensor, Variable)) or callable(value)):
                 self._variables[name] = self.add_weight(name, (), initializer=value, trainable=False)
 
     def _serialize_hyperparameter(self, hyperparameter_name: str) -> Any:
         """A setting as it is now, as a number; a schedule with its own settings."""
-        value = self._hyper[hyperparameter_name]
+        value = self._given[hyperparameter_name]
         if isinstance(value, LearningRateSchedule):
             return serialize_schedule(value)
         if callable(value):
@@ -313,7 +317,7 @@ class Optimizer:
         return state
 
     def _prepare_local(self, var_device: Any, var_dtype: Any, apply_state: Any) -> None:
-        if "learning_rate" in self._hyper:
+        if "learning_rate" in self._given:
             apply_state[var_device, var_dtype]["lr_t"] = array_ops.identity(self._decayed_lr(var_dtype))
 
     def _fallback_apply_state(self, var_device: Any, var_dtype: Any) -> Any:

@@ -164,6 +164,20 @@ def _linear(tmp_path):
     return tf.estimator.Estimator(model_fn, str(tmp_path))
 
 
+def test_shapes_that_differ_are_found_by_the_step_or_by_the_loss():
+    def loss_fn(labels, logits):
+        return tf.constant([1.0, 2])
+
+    logits = np.float32([[-10], [10]])
+    made = heads.binary_classification_head(loss_fn=loss_fn).create_loss({"x": logits}, EVAL, logits, np.int64([[1], [0]]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[loss_fn must return .* 1\]. \] \[logits_shape: \] \[2 1\] \[loss_shape: \] \[2\]"):
+        run(made.training_loss)
+    with pytest.raises(ValueError, match="logits and labels must have the same shape"):
+        heads.binary_classification_head().create_loss({"x": logits}, EVAL, logits, np.int64([[1], [0], [0]]))
+    with pytest.raises(ValueError, match=r"The shape of labels \(received \(3,\)\) should equal .* last dimension \(received \(2, 3\)\)"):
+        heads.multi_class_head(3).create_loss({"x": logits}, EVAL, np.zeros((2, 3), "f"), np.int64([[1], [0], [2]]))
+
+
 def test_extended_estimators(tmp_path):
     def input_fn():
         return tf.data.Dataset.from_tensors({"x": [1.0, 2.0], "key": ["a", "b"]})

@@ -273,3 +273,12 @@ def test_event_files_without_a_graph(tmp_path):
     writer.close()
     (path,) = tmp_path.iterdir()
     assert path.name.endswith(".x") and [e.step for e in tf.train.summary_iterator(str(path)) if e.summary.value] == [3]
+
+
+def test_the_logits_of_a_baseline_are_its_bias():
+    baseline = names.find("python.estimator.canned.baseline")
+    logits = baseline._baseline_logit_fn_builder(num_outputs=2)(features={"age": [[23.0], [31.0], [1.0]]})
+    with tf.variable_scope("baseline", reuse=True), tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(tf.get_variable("bias").assign([10.0, 5.0]))
+        assert session.run(logits).tolist() == [[10, 5]] * 3

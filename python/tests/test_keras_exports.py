@@ -111,3 +111,48 @@ def test_an_estimator_of_a_model_with_two_outputs_counts_what_it_was_told(tmp_pa
     made.train(given, steps=2)
     told = made.evaluate(given, steps=1)
     assert sorted(told) == ["a_mean_absolute_error", "b_mean_squared_error", "global_step", "loss"] and told["global_step"] == 2
+
+
+class Net(keras.Model):
+    def __init__(self, width, together=False):
+        super().__init__()
+        self.width = width
+        self.hidden = [L.Dense(width, activation="relu")] if together else L.Dense(width, activation="relu")
+        self.last = L.Dense(2)
+
+    def call(self, x, training=False):
+        assert self.width == 4
+        return self.last(self.hidden(x))
+
+
+def test_a_subclass_becomes_an_estimator_built_or_not(tmp_path):
+    def read():
+        return tf.data.Dataset.from_tensor_slices((X, Y)).repeat().batch(6)
+
+    for way in ("new", "built"):
+        model = Net(4)
+        model.compile(tf.train.RMSPropOptimizer(0.05), "mse", ["mae"])
+        if way == "built":
+            model.fit(X, Y, epochs=1, verbose=0)
+            before = model.evaluate(X, Y, verbose=0)[0]
+        made = keras.estimator.model_to_estimator(model, model_dir=str(tmp_path / way))
+        if way == "built":  # begins with the weights of the model
+            np.testing.assert_allclose(made.evaluate(read, steps=1)["loss"], before, rtol=1e-5)
+        made.train(read, steps=2)
+        first = made.evaluate(read, steps=1)["loss"]
+        made.train(read, steps=50)
+        after = made.evaluate(read, steps=1)
+        assert after["loss"] < first and set(after) == {"loss", "mean_absolute_error", "global_step"}
+        assert next(made.predict(read))["output_1"].shape == (2,)
+    model = Net(4, together=True)
+    model.compile("sgd", "mse")
+    with pytest.raises(NotImplementedError, match="make each an attribute"):
+        keras.estimator.model_to_estimator(model, model_dir=str(tmp_path / "list")).train(read, steps=1)
+
+
+def test_a_model_that_has_not_run_takes_the_session_settings_of_its_estimator(tmp_path):
+    settings = tf.ConfigProto(gpu_options=tf.GPUOptions(per_process_gpu_memory_fraction=0.25))
+    model = keras.Sequential([L.Dense(2, input_shape=(3,))])
+    model.compile("sgd", "mse")
+    keras.estimator.model_to_estimator(model, model_dir=str(tmp_path), config=tf.estimator.RunConfig(session_config=settings))
+    assert K.get_session()._config.gpu_options.per_process_gpu_memory_fraction == 0.25

@@ -269,17 +269,27 @@ def _check_columns(linear: Any, deep: Any) -> None:
 # ---- neither ----
 
 
+def _baseline_logit_fn_builder(num_outputs: int, weight_column: Any = None) -> Callable[..., Any]:
+    """A function that gives each example of the features a bias [num_outputs], whatever its weight."""
+    del weight_column  # what has no inputs but a bias gives all examples the same
+
+    def logit_fn(features: Any) -> Any:
+        _check_features(features)
+        if not features:
+            raise at_user_line(ValueError("features should not be empty."))
+        with variable_scope("baseline", values=tuple(features.values())):
+            bias = get_variable("bias", [num_outputs], dtypes.float32, init_ops.zeros_initializer())
+            some = convert_to_tensor_or_sparse_tensor(next(iter(features.values())))
+            batch = array_ops.shape(some)[0] if not hasattr(some, "dense_shape") else some.dense_shape[0]
+            return array_ops.tile(array_ops.expand_dims(bias, 0), array_ops.stack([batch, 1]))
+
+    return logit_fn
+
+
 def _baseline_model_fn(features: Any, labels: Any, mode: str, head: _Head, optimizer: Any) -> EstimatorSpec:
     """A bias alone: what a model says that knows how often each answer is right, and nothing else."""
-    _check_features(features)
-    if not features:
-        raise at_user_line(ValueError("features should not be empty."))
     optimizer = get_optimizer_instance(optimizer, _BASELINE_RATE)
-    with variable_scope("baseline", values=tuple(features.values())):
-        bias = get_variable("bias", [head.logits_dimension], dtypes.float32, init_ops.zeros_initializer())
-        some = convert_to_tensor_or_sparse_tensor(next(iter(features.values())))
-        batch = array_ops.shape(some)[0] if not hasattr(some, "dense_shape") else some.dense_shape[0]
-        logits = array_ops.tile(array_ops.expand_dims(bias, 0), array_ops.stack([batch, 1]))
+    logits = _baseline_logit_fn_builder(head.logits_dimension)(features)
     return head.create_estimator_spec(
         features=features, mode=mode, labels=labels, logits=logits, train_op_fn=lambda loss: optimizer.minimize(loss, global_step=get_global_step())
     )

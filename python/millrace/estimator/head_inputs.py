@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Tuple
+
+import numpy as np
 
 from millrace import feature_column
 from millrace.estimator.util import fn_args
-from millrace.framework import dtypes
+from millrace.framework import dtypes, static_values
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -39,10 +41,14 @@ def check_loss_fn(loss_fn: Callable[..., Any]) -> None:
         raise at_user_line(ValueError("loss_fn has unexpected args: %s" % unknown))
 
 
-def of_shape(values: Any, shape: Any, message: str, wanted: str, name: str) -> Any:
-    """The values, once a step has found them to be of this shape."""
+def of_shape(values: Any, shape: Any, message: str, name: str, shown: Tuple[str, Any]) -> Any:
+    """The values, once a step has found them to be of this shape; what it shows beside theirs: (a name, a tensor)."""
     found = array_ops.shape(values)
-    with control_dependencies([check_ops.assert_equal(shape, found, message=message, data=[message, wanted + ": ", shape, name + ": ", found])]):
+    known = static_values.constant_value(found), static_values.constant_value(shape)
+    if known[0] is not None and known[1] is not None and np.array_equal(*known):
+        return array_ops.identity(values)
+    same = gen_ops.logical_and(math_ops.equal(array_ops.size(shape), array_ops.size(found)), math_ops.reduce_all(math_ops.equal(shape, found)))
+    with control_dependencies([Assert(same, [message, shown[0] + ": ", shown[1], name + ": ", found])]):
         return array_ops.identity(values)
 
 
@@ -78,7 +84,8 @@ def checked_labels(labels: Any, logits: Any, width: int) -> Any:
                         "check the shape of your label." % (width, known[-1].value)
                     )
                 )
-            return of_shape(labels, array_ops.concat([array_ops.shape(logits)[:-1], [width]], 0), message, "expected_labels_shape", "labels_shape")
+            shape = array_ops.concat([array_ops.shape(logits)[:-1], [width]], 0)
+            return of_shape(labels, shape, message, "labels_shape", ("expected_labels_shape", shape))
 
 
 def checked_logits(logits: Any, width: int) -> Any:

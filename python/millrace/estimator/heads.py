@@ -99,7 +99,8 @@ class _Head:
         with name_scope(None, "call_loss_fn", [logits, target]):
             each = self._loss_fn(labels=target, logits=logits, **given)
             message = "loss_fn must return Tensor of shape [D0, D1, ... DN, %d]. " % self._loss_dimension
-            return of_shape(each, array_ops.concat([array_ops.shape(logits)[:-1], [self._loss_dimension]], 0), message, "expected_loss_shape", "loss_shape")
+            shape = array_ops.shape(logits)
+            return of_shape(each, array_ops.concat([shape[:-1], [self._loss_dimension]], 0), message, "loss_shape", ("logits_shape", shape))
 
     def _key(self, metric: str) -> str:
         return "%s/%s" % (metric, self._name) if self._name else metric

@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Optional
 
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, GraphKeys, add_to_collection
+from millrace.framework.graph import Graph, GraphKeys, add_to_collection, get_default_graph
+from millrace.framework.default_session import get_default_session
 from millrace.framework.session import Session
 from millrace.keras import backend as K
 from millrace.keras import models
@@ -32,13 +33,16 @@ class Recipe:
             self.tf_optimizer = model.optimizer.optimizer if isinstance(model.optimizer, TFOptimizer) else None
             self.optimizer = (type(model.optimizer), None if self.tf_optimizer is not None else model.optimizer.get_config())
         self.custom_objects = custom_objects
-        self.input_names, self.output_names = list(model.input_names), list(model.output_names)
+        self.input_names, self.output_names = list(getattr(model, "input_names", ())), list(getattr(model, "output_names", ()))
 
     def make(self, features: Any, labels: Any, training: bool) -> Any:
         """A model whose inputs are the features, compiled where there are labels."""
         K.set_learning_phase(int(training))
         with models.custom_object_scope(self.custom_objects or {}):
-            model = models.clone_model(self.model, self._in_order(features, self.input_names, "input"))
+            if self.model._has_config:
+                model = models.clone_model(self.model, self._in_order(features, self.input_names, "input"))
+            else:
+                model = self._connected(features)
         if labels is not None:
             kind, config = self.optimizer
             if self.tf_optimizer is not None:
@@ -53,8 +57,18 @@ class Recipe:
                 self.loss_weights,
                 self.modes,
                 self.weighted,
-                target_tensors=self._in_order(labels, self.output_names, "output"),
+                target_tensors=self._in_order(labels, model.output_names, "output"),
             )
+        return model
+
+    def _connected(self, features: Any) -> Any:
+        """A copy of a model that is a subclass, called for features: of a dictionary in the order of the names, where they are known."""
+        model = models.copy_of_subclass(self.model)
+        if isinstance(features, dict) and set(features) != set(self.input_names):
+            model._set_inputs({name: self._in_order([value], [name], "input")[0] for name, value in features.items()})
+        else:
+            given = self._in_order(features, self.input_names or [""] * len(listed(features)), "input")
+            model._set_inputs(given if isinstance(features, (list, tuple)) or len(given) > 1 else given[0])
         return model
 
     @staticmethod
@@ -78,7 +92,7 @@ def _model_fn(recipe: Recipe) -> Any:
 
         training = mode == estimator.ModeKeys.TRAIN
         model = recipe.make(features, labels, training)
-        predictions = dict(zip(recipe.output_names, model.outputs))
+        predictions = dict(zip(model.output_names, model.outputs))
         exports = {"serving_default": estimator.export.PredictOutput(predictions)}
         if labels is None:
             return estimator.EstimatorSpec(mode, predictions=predictions, export_outputs=exports)
@@ -142,7 +156,7 @@ def model_to_estimator(
         keras_model = models.load_model(str(keras_model_path), custom_objects)
     if keras_model.optimizer is None:
         raise at_user_line(ValueError("Given keras model has not been compiled yet. Please compile first before creating the estimator."))
-    if not isinstance(keras_model, Model) or not keras_model.outputs:
+    if not isinstance(keras_model, Model) or not keras_model.outputs and keras_model._has_config:
         raise at_user_line(ValueError("The model needs inputs of known shapes"))
     from millrace import estimator
 
@@ -150,6 +164,11 @@ def model_to_estimator(
     made = estimator.Estimator(_model_fn(recipe), model_dir=model_dir, config=config)
     from millrace.train.saver import latest_checkpoint
 
-    if latest_checkpoint(made.model_dir) is None:
+    session = K._state["session"]
+    if get_default_session() is None and not any(held is session for held, _ in get_default_graph().__dict__.get("_keras_known", ())):
+        session = Session(config=made._session_config)  # no variable has a value yet
+        K.set_session(session)
+    if keras_model.outputs and latest_checkpoint(made.model_dir) is None:
         _write_first_checkpoint(recipe, keras_model, made.model_dir, keras_model.get_weights())
+        K.set_session(session)
     return made

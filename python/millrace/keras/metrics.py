@@ -143,7 +143,7 @@ SparseCategoricalCrossentropy = mean_of(
 
 def serialize(metric: Any) -> Any:
     """A metric as its name, or as its class and settings."""
-    return {"class_name": type(metric).__name__, "config": metric.get_config()} if isinstance(metric, Metric) else metric.__name__
+    return {"class_name": type(metric).__name__, "config": metric.get_config()} if hasattr(metric, "get_config") else metric.__name__
 
 
 def deserialize(config: Any, custom_objects: Any = None) -> Any:

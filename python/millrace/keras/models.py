@@ -12,7 +12,7 @@ import numpy as np
 
 from millrace.framework import nest
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import name_scope
+from millrace.framework.graph import Operation, Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers
@@ -25,6 +25,7 @@ from millrace.keras.engine.saving import load_weights_from_hdf5_group, opened, s
 from millrace.keras.engine.training import Model, _copied
 from millrace.keras.utils.generic_utils import custom_object_scope
 from millrace.layers.base import Layer
+from millrace.ops.variables import Variable
 
 
 def _input_of(tensor: Any, name: str) -> Any:
@@ -356,6 +357,37 @@ def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = Non
     if clone_function is not None and not callable(clone_function):
         raise at_user_line(ValueError("Expected `clone_function` argument to be a callable."))
     return (_clone_sequential_model if isinstance(model, Sequential) else _clone_functional_model)(model, input_tensors, clone_function or _cloned)
+
+
+def copy_of_subclass(model: Any) -> Any:
+    """A model of the class, unbuilt, with copies of the layers and what else its attributes hold but tensors and variables; its __init__ is not called.
+
+    NotImplementedError for layers in lists and dictionaries."""
+    made = type(model).__new__(type(model))
+    Model.__init__(made, name=model.name)
+    known = set(vars(made))
+    for key, value in list(vars(model).items()):
+        if isinstance(value, Model) and not value._has_config:
+            setattr(made, key, copy_of_subclass(value))
+        elif any(value is layer for layer in model.layers):
+            setattr(made, key, _cloned(value))
+        elif key not in known and not _holds_parts_of_graph(value):
+            setattr(made, key, value)
+    if len(made.layers) != len(model.layers):
+        raise at_user_line(
+            NotImplementedError(
+                "layers of %s lie in lists or dictionaries: make each an attribute of its own, so that the model is copied" % type(model).__name__
+            )
+        )
+    return made
+
+
+def _holds_parts_of_graph(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_parts_of_graph(part) for part in value)
+    if isinstance(value, dict):
+        return any(_holds_parts_of_graph(part) for part in value.values())
+    return isinstance(value, (Layer, Tensor, Operation, Variable, optimizers.Optimizer))
 
 
 def clone_and_build_model(

@@ -215,6 +215,14 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any 
                     % (labels.get_shape().ndims, logits.get_shape().ndims, labels.get_shape(), logits.get_shape())
                 )
             )
+        before = logits.get_shape()[:-1]
+        if labels.get_shape().is_fully_defined() and before.is_fully_defined() and labels.get_shape() != before:
+            raise at_user_line(
+                ValueError(
+                    "Shape mismatch: The shape of labels (received %s) should equal the shape of logits except for the last dimension (received %s)."
+                    % (labels.get_shape(), logits.get_shape())
+                )
+            )
         if not labels.dtype.is_integer:
             raise at_user_line(TypeError("sparse_softmax_cross_entropy_with_logits: labels must be integers, got %s" % labels.dtype.name))
         if logits.get_shape().ndims == 2:

@@ -399,7 +399,7 @@ distribute.python.mirrored_strategy distribute.python.one_device_strategy distri
 distribute.python.single_loss_example distribute.python.monitor = contrib.towers
 distribute.python.step_fn = testing.loss_steps
 distribute.python.shared_variable_creator = train.shared_variables
-distribute.python.cross_tower_ops = framework.cross_device_ops
+distribute.python.values distribute.python.cross_tower_ops = contrib.tower_values
 cluster_resolver cluster_resolver.python.training = launch.resolvers launch.cloud_resolvers
 cluster_resolver.python.training.cluster_resolver = launch.resolvers
 cluster_resolver.python.training.tpu_cluster_resolver cluster_resolver.python.training.gce_cluster_resolver = launch.cloud_resolvers

@@ -101,3 +101,38 @@ def test_replicas_set_a_variable_by_its_aggregation():
     with tf.Session() as session:
         session.run(variable.initializer)
         assert session.run(added) == 3.0 and session.run(mirrored.assign(5.0)) == 5.0
+
+
+def test_values_by_devices_as_1_8_makes_them():
+    values, towers = names.find("contrib.distribute.python.values"), names.find("contrib.distribute.python.cross_tower_ops")
+    devices = ["/device:CPU:0", "/device:CPU:1"]
+    held = values.regroup({devices[0]: ("a", [1, {"x": 2}]), devices[1]: ("b", [3, {"x": 4}])})
+    assert isinstance(held[0], values.PerDevice) and held[0].get(devices[1]) == "b" and list(held[0]._index.values()) == ["a", "b"]
+    assert values.select_device(devices[1], held) == ("b", [3, {"x": 4}])
+    with pytest.raises(TypeError):
+        values.select_device_mirrored(devices[0], held)
+    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as session:
+        copies = [tf.get_variable(n, initializer=i, use_resource=True) for n, i in (("v", 1.0), ("w", 2.0))]
+        mirrored = values.MirroredVariable(dict(zip(devices, copies)), copies[0])
+        assert values.regroup(dict(zip(devices, copies))) is mirrored and mirrored.name == "v:0"
+        local = values.TowerLocalVariable({devices[0]: tf.get_variable("l", initializer=1.0, use_resource=True)}, None, "sum")
+        assert local.reduce_method == "sum" and local.name == "l:0"
+        iterator = values.PerDeviceDataset(tf.data.Dataset.range(5), devices).make_one_shot_iterator()
+        following = iterator.get_next()
+        read = [values.select_device(d, following) for d in devices]
+        assert [session.run(read) for _ in range(2)] == [[0, 1], [2, 3]]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(read)
+        given = values.PerDevice(dict(zip(devices, (tf.constant(1.0), tf.constant(4.0)))))
+        for ops in (towers.CrossTowerOps(), towers.ReductionToOneDeviceCrossTowerOps(devices[1], tf.accumulate_n), towers.AllReduceCrossTowerOps("nccl", 1)):
+            total, (mean,) = ops.reduce("sum", given), ops.batch_reduce("mean", [(given, devices[0])])
+            assert session.run(list(total.values)) == [5.0, 5.0] and session.run(list(mean.values)) == [2.5] and len(mean.devices) == 1
+        assert session.run(list(ops.broadcast(tf.constant(3.0), devices).values)) == [3.0, 3.0]
+
+
+def test_how_linked_devices_add():
+    choose = names.find("contrib.distribute.python.cross_tower_ops")._choose_all_reduce_algorithm
+    two_fours = [[1, 2, 3, 4], [0, 2, 3, 5], [0, 1, 3, 6], [0, 1, 2, 7], [0, 5, 6, 7], [1, 4, 6, 7], [2, 4, 5, 7], [3, 4, 5, 6]]
+    for links in (two_fours, [[own, *others] for own, others in enumerate(two_fours)]):
+        assert (choose(links).all_reduce_alg, choose(links).num_packs) == ("hierarchical_copy", 8)
+    assert (choose(two_fours[:4]).all_reduce_alg, choose(two_fours[:4]).num_packs) == ("nccl", 1)

@@ -180,27 +180,38 @@ def set_device_policy(device_policy: Optional[str]) -> None:
 
 
 _PASSES = ("layout_optimizer", "constant_folding", "arithmetic_optimization", "dependency_optimization", "remapping")
+_OTHER_PASSES = (  # that sessions do not have: they may be switched
+    "shape_optimization",
+    "loop_optimization",
+    "function_optimization",
+    "scoped_allocator_optimization",
+    "pin_to_host_optimization",
+    "implementation_selector",
+)
+_CHANGES_OF_MEANING = ("debug_stripper", "auto_mixed_precision")  # which may be off alone
+_OTHER_SETTINGS = {"disable_meta_optimizer": bool, "disable_model_pruning": bool, "min_graph_nodes": int}
 
 
 def set_optimizer_experimental_options(options: Dict[str, Any]) -> None:
-    """Switches passes of the graph compiler on or off: disable_meta_optimizer, and RewriterConfig's constant_folding, arithmetic_optimization, remapping ..."""
+    """Switches passes of the graph compiler on or off, by the names of RewriterConfig: constant_folding, arithmetic_optimization, remapping ...; and sets
+    disable_meta_optimizer and the like. ValueError for other names; NotImplementedError for debug_stripper and auto_mixed_precision that are on."""
     rewriter = _config().graph_options.rewrite_options
     for name, value in options.items():
-        if name == "disable_meta_optimizer":
-            rewriter.disable_meta_optimizer = bool(value)
-        elif name in _PASSES:
-            setattr(rewriter, name, 1 if value else 2)
-        else:
+        if name in _OTHER_SETTINGS:
+            setattr(rewriter, name, _OTHER_SETTINGS[name](value))
+        elif name not in (*_PASSES, *_OTHER_PASSES, *_CHANGES_OF_MEANING):
             raise at_user_line(ValueError("%r is no optimizer" % name))
+        elif value and name in _CHANGES_OF_MEANING:
+            raise at_user_line(NotImplementedError("tf.config.optimizer: %s is not provided: graphs mean what they say." % name))
+        else:
+            setattr(rewriter, name, 1 if value else 2)
 
 
 def get_optimizer_experimental_options() -> Dict[str, Any]:
     """What was set."""
     rewriter = _config().graph_options.rewrite_options
-    made = {name: getattr(rewriter, name) == 1 for name in _PASSES if getattr(rewriter, name)}
-    if rewriter.disable_meta_optimizer:
-        made["disable_meta_optimizer"] = True
-    return made
+    made = {name: getattr(rewriter, name) == 1 for name in (*_PASSES, *_OTHER_PASSES, *_CHANGES_OF_MEANING) if getattr(rewriter, name)}
+    return {**made, **{name: kind(getattr(rewriter, name)) for name, kind in _OTHER_SETTINGS.items() if getattr(rewriter, name)}}
 
 
 def set_optimizer_jit(enabled: bool) -> None:

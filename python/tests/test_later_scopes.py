@@ -182,8 +182,20 @@ def test_settings_are_those_of_sessions_that_have_none(settings):
         assert len(session.list_devices()) == 1
     with pytest.raises(ValueError, match="memory limit"):
         settings.experimental.set_virtual_device_configuration(cpu, [settings.experimental.VirtualDeviceConfiguration(100)])
+    settings.optimizer.set_experimental_options({"min_graph_nodes": -1, "loop_optimization": False, "debug_stripper": False})
+    assert settings.optimizer.get_experimental_options() == {
+        "remapping": False,
+        "loop_optimization": False,
+        "debug_stripper": False,
+        "disable_meta_optimizer": True,
+        "min_graph_nodes": -1,
+    }
+    with tf.Session() as session:
+        assert session._config.graph_options.rewrite_options.min_graph_nodes == -1 and session.run(tf.constant(1) + 1) == 2
     with pytest.raises(ValueError, match="no optimizer"):
         settings.optimizer.set_experimental_options({"nothing": True})
+    with pytest.raises(NotImplementedError, match="auto_mixed_precision is not provided"):
+        settings.optimizer.set_experimental_options({"auto_mixed_precision": True})
     with pytest.raises(NotImplementedError, match="no XLA"):
         settings.optimizer.set_jit(True)
     with pytest.raises(ValueError, match="Unrecognized device"):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.framework import function
 from millrace import names
 from millrace.protos import definitions
 
@@ -381,6 +382,22 @@ def test_graphs_of_loops_import_with_the_shapes_that_tensorflow_notes():
         (slope,) = tf.import_graph_def(noted, return_elements=["slope:0"])
         with tf.Session() as session:
             assert session.run(slope).tolist() == [4.0, 32.0]
+
+
+def test_noted_shapes_in_bodies_of_functions_are_hints():
+    """TensorFlow 1.15 leaves them as they were when it prunes the outputs of a conditional, and does not read them."""
+    with tf.Graph().as_default() as graph:
+        double = function.Defun(tf.float32, func_name="double")(lambda x: tf.add(x, x, name="sum"))
+        tf.identity(double(tf.constant([1.0, 2.0])), name="made")
+        definition = graph.as_graph_def()
+    shapes = definition.library.function[0].node_def[0].attr["_output_shapes"].list.shape
+    for noted in ([[7]], [[7], []]):
+        del shapes[:]
+        for shape in noted:
+            shapes.add().CopyFrom(tf.TensorShape(shape).as_proto())
+        with tf.Graph().as_default(), tf.Session() as session:
+            (made,) = tf.import_graph_def(definition, return_elements=["made:0"])
+            assert session.run(made).tolist() == [2.0, 4.0]
 
 
 def test_noted_shapes_that_contradict_are_refused():

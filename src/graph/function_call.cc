@@ -185,6 +185,7 @@ class Instantiation {
   StatusOr<FunctionBody> Add() {
     options_.prefix = call_.prefix;
     options_.uniquify_names = true;
+    options_.is_body = true;
     options_.control_dependencies = call_.control_inputs;
     options_.default_device = call_.device;
     options_.validate_colocation = false;

@@ -25,6 +25,8 @@ struct ImportOptions {
   // A graph that this system has compiled: what is internal to the runtime, and what has been removed since, is let in,
   // and nodes have whatever names programs gave them.
   bool is_compiled = false;
+  // The body of a function: TensorFlow does not read what it notes there of shapes, and rewrites make it wrong.
+  bool is_body = false;
 };
 struct ImportResult {
   std::vector<Output> return_outputs;

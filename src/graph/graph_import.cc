@@ -446,6 +446,7 @@ Status GraphImporter::ApplyOutputShapes(Node* node, const AttrValue& value) {
     return InvalidArgument("Node '", node->name(), "' has an _output_shapes attribute that is no list of shapes");
   }
   if (static_cast<int>(shapes->size()) != node->num_outputs()) {
+    if (options_.is_body) return absl::OkStatus();
     return InvalidArgument(
         "Node '", node->name(), "' has ", node->num_outputs(),
         " outputs but the _output_shapes attribute specifies shapes for ", shapes->size(), " outputs");
@@ -458,7 +459,7 @@ Status GraphImporter::ApplyOutputShapes(Node* node, const AttrValue& value) {
     } else if (producer_ <= 21) {
       node->set_shape(i, said);  // old writers knew better than some shape functions
       ++graph_->shape_epoch_;
-    } else {
+    } else if (!options_.is_body) {
       return InvalidArgument(
           "Node '", node->name(), "' has an _output_shapes attribute inconsistent with the GraphDef ", "for output #",
           i, ": ", said.ToString(), " and ", node->shape(i).ToString());

@@ -76,6 +76,7 @@ same("Angle ComplexAbs Real Imag", "777777", lambda d: of(d.any((777_777,))), "c
 same("Exp Sqrt Conj Tanh", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
 same("Log Rsqrt Reciprocal Sign", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
 same("Mul RealDiv Xlogy", "99999", lambda d: of(d.uniform((99_999,), 0.1, 1), d.uniform((99_999,), 0.1, 1)), "complex64 complex128")
+same("Igamma Igammac", "20000", lambda d: of(d.uniform((20_000,), 0.5, 5), d.uniform((20_000,), 0.5, 5)), "float64")
 for _op in ("BesselI0", "BesselI1", "BesselI0e", "BesselI1e", "BesselK0", "BesselK1", "BesselK0e", "BesselK1e"):
     add(_op, "20000", lambda d: of(d.uniform((20_000,), 0.01, 30)), "float64")
 same("Erfinv Ndtri", "333x777", lambda d: of(d.uniform((333, 777), 0.01, 0.99)), "float64")
@@ -291,6 +292,13 @@ for _b, _m, _k, _n in ((1000, 2, 2, 2), (2000, 3, 3, 1), (500, 4, 4, 4), (100, 8
             lambda d, b=_b, m=_m, k=_k, n=_n, t=_adj: of(d.uniform((b, m, k)), d.uniform((b, n, k) if t else (b, k, n)), adj_y=t),
             "complex64 complex128",
         )
+for _adj in (False, True):
+    add(
+        "BatchMatMulV2",
+        f"64 of 32x64x32{', b turned' * _adj}",
+        lambda d, t=_adj: of(d.uniform((64, 32, 64)), d.uniform((64, 32, 64) if t else (64, 64, 32)), adj_y=t),
+        "bfloat16 float16",
+    )
 same("MatMul", "1000x7 by 7x1000, b turned", lambda d: of(d.uniform((1000, 7)), d.uniform((1000, 7)), transpose_b=True), "bfloat16 float16")
 same("MatMul", "10000x3 by 3x3", lambda d: of(d.uniform((10_000, 3)), d.uniform((3, 3))), "complex64 complex128")
 same("BatchMatMulV2", "100 of 30x40 by one 40x50", lambda d: of(d.uniform((100, 30, 40)), d.uniform((40, 50))))

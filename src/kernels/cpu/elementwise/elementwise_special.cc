@@ -86,7 +86,7 @@ N GammaSeries(N a, double x) {
   StopNowAndThen pause;
   for (int n = 1; n < kMaxTerms; ++n) {
     pause();
-    term = term * N(x) / (a + N(n));
+    term = term * (N(x) / (a + N(n)));  // the quotient waits for no term
     sum = sum + term;
     if (Settled(term, sum)) break;
   }

@@ -168,20 +168,19 @@ Square<C> TriangularLogarithm(Square<C> t) {
   std::vector<C> diagonal;
   for (int64_t i = 0; i < n; ++i) diagonal.push_back(std::log(t(i, i)));
   int roots = 0;
-  for (; roots < 100; ++roots) {
-    Square<C> x = t;
-    x.Add(-1, Square<C>::One(n));
-    const double norm = x.Norm1();
-    if (!(norm > 0.1)) break;
-    t = TriangularRoot(t);
-  }
   Square<C> x = t;
-  x.Add(-1, Square<C>::One(n));
-  Square<C> sum(n);
+  for (; roots < 100; ++roots) {
+    for (int64_t i = 0; i < n; ++i) x(i, i) -= 1;
+    if (!(x.Norm1() > 0.1)) break;
+    t = TriangularRoot(t);
+    x = t;
+  }
+  Square<C> sum(n), below(n), part(n);
   for (int k = 0; k < 8; ++k) {
     const double place = 0.5 + (k < 4 ? -0.5 : 0.5) * kPlaces[k % 4];
-    Square<C> below = Square<C>::One(n), part = x;
-    below.Add(place, x);
+    part = below = x;
+    below.Scale(place);
+    for (int64_t i = 0; i < n; ++i) below(i, i) += 1;
     dense::SolveTriangle<C>(nullptr, dense::View<C>{below.data(), n}, false, false, n, part.data(), n, n);
     sum.Add(0.5 * kWeights[k % 4], part);
   }

@@ -75,7 +75,37 @@ void MultiplyRows(KernelContext& ctx, DType narrow, DType wide, const GemmArgs& 
   });
 }
 
+constexpr int64_t kSmall = 4096;  // numbers of a factor or a product
+
+// Small products one after the other: the first cache has what is widened until it is used.
+void MultiplyEach(KernelContext& ctx, DType narrow, DType wide, const Products& p) {
+  const ConvertRoute to_wide = FindConvert(narrow, wide), to_narrow = FindConvert(wide, narrow);
+  const GemmBatch batch = EachOf(p);
+  const auto size = static_cast<int64_t>(DTypeSize(narrow));
+  const double cost = 50 + 0.03 * static_cast<double>(p.m * p.n * p.k) + 0.1 * static_cast<double>(p.m * p.n);
+  ctx.ParallelFor(p.count, cost, [&](int64_t begin, int64_t end) {
+    alignas(64) char x[kSmall * 4], y[kSmall * 4], result[kSmall * 4];
+    GemmArgs one = batch.args;
+    one.a = x;
+    one.b = y;
+    one.c = result;
+    one.b_value = nullptr;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t x_at = (p.x_index ? p.x_index[i] : i) * batch.a_size;
+      const int64_t y_at = (p.y_index ? p.y_index[i] : i) * batch.b_size;
+      to_wide.Run(static_cast<const char*>(p.x) + x_at * size, x, batch.a_size);
+      to_wide.Run(static_cast<const char*>(p.y) + y_at * size, y, batch.b_size);
+      SerialGemm(wide, one);
+      to_narrow.Run(result, static_cast<char*>(p.result) + i * p.m * p.n * size, p.m * p.n);
+    }
+  });
+}
+
 Status Widened(KernelContext& ctx, DType narrow, DType wide, const Products& p) {
+  if (p.count > 1 && p.y_count == p.count && std::max({p.m * p.k, p.k * p.n, p.m * p.n}) <= kSmall) {
+    MultiplyEach(ctx, narrow, wide, p);
+    return absl::OkStatus();
+  }
   const int64_t x_size = p.x_count * p.m * p.k, y_size = p.y_count * p.k * p.n, size = p.count * p.m * p.n;
   MR_ASSIGN_OR_RETURN(Tensor x, Temp(ctx, wide, x_size));
   MR_ASSIGN_OR_RETURN(Tensor y, Temp(ctx, wide, y_size));

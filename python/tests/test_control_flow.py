@@ -71,3 +71,12 @@ def test_conditions_that_are_known_choose_when_the_graph_is_built():
             control_flow_ops.smart_cond(2, never, never)
         with pytest.raises(TypeError, match="true_fn"):
             control_flow_ops.smart_cond(True)
+
+
+def test_elements_of_another_type_are_refused_by_the_step():
+    with tf.Graph().as_default(), tf.Session() as session:
+        array = tf.TensorArray(tf.float32, 2)
+        written = array.write(0, 3)
+        assert written.flow.op.inputs[2].name == "TensorArrayWrite/value:0" and written.flow.op.inputs[2].dtype == tf.float32
+        with pytest.raises(tf.errors.InvalidArgumentError, match="string"):
+            session.run(tf.TensorArray(tf.float32, 2).write(0, "text").flow)

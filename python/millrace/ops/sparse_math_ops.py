@@ -114,6 +114,8 @@ def _reshaped(sparse: SparseTensor, wanted: Any) -> Optional[List[int]]:
     if wanted is None or count is None:
         return None
     sizes = [int(size) for size in wanted]
+    if sizes.count(-1) > 1:
+        raise at_user_line(ValueError("At most one dimension can be inferred (-1). Found: %s" % sizes))
     others = int(np.prod([size for size in sizes if size != -1], dtype=np.int64))
     if sizes.count(-1) == 1 and others > 0 and count % others == 0:
         sizes[sizes.index(-1)] = count // others

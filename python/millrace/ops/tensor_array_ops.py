@@ -125,10 +125,11 @@ class TensorArray:
             return self._shaped(gen_ops.tensor_array_read_v3(self._handle, index, self._flow, self._dtype, name=name))
 
     def write(self, index: Any, value: Any, name: Optional[str] = None) -> "TensorArray":
-        """The list with an element at a position."""
-        value = convert_to_tensor(value, self._dtype, "value") if not isinstance(value, Tensor) else value
-        with name_scope(name, "TensorArrayWrite", [self._handle, index, value]), self._with_first(value):
-            return self._with_flow(gen_ops.tensor_array_write_v3(self._handle, index, value, self._flow), value.get_shape())
+        """The list with an element at a position. One of another type is refused by the step."""
+        with name_scope(name, "TensorArrayWrite", [self._handle, index, value]):
+            value = convert_to_tensor(value, name="value", preferred_dtype=self._dtype) if not isinstance(value, Tensor) else value
+            with self._with_first(value):
+                return self._with_flow(gen_ops.tensor_array_write_v3(self._handle, index, value, self._flow), value.get_shape())
 
     def stack(self, name: Optional[str] = None) -> Tensor:
         """All elements as one tensor."""

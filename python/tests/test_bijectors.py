@@ -118,6 +118,7 @@ def test_divergences_of_subclasses_and_nan():
 
 def test_helpers():
     assert values(util.fill_triangular([1, 2, 3, 4, 5, 6])).tolist() == [[4, 0, 0], [6, 5, 0], [3, 2, 1]]
+    assert values(util.fill_lower_triangular([[1, 2, 3, 4, 5, 6]])).tolist() == [[[1, 0, 0], [2, 3, 0], [4, 5, 6]]]
     assert values(util.fill_triangular([1, 2, 3, 4, 5, 6], upper=True)).tolist() == [[1, 2, 3], [0, 5, 6], [0, 0, 4]]
     found, sign = values(*util.reduce_weighted_logsumexp([0.0, 1.0], [1.0, -2.0], return_sign=True))
     assert found == pytest.approx(math.log(2 * math.e - 1), rel=1e-6) and sign == -1

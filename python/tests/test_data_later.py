@@ -353,7 +353,12 @@ def test_data_sets_as_contrib_of_1_2_makes_them():
         session.run([i.initializer for i in nexts])
         got = session.run([i.get_next() for i in nexts])
         assert got[0][0] == 1 and got[0][1].tolist() == [1, 2] and got[0][2] == b"a"
-        assert got[1].tolist() == [0, 4, 16] and got[2].values.tolist() == [1, 2, 2] and got[3] == 1.0 and got[4] == (0, 0)
+        assert (
+            got[1].tolist() == [0, 4, 16]
+            and [part.tolist() for part in got[2]] == [[[1, 0], [2, 0], [2, 1]], [1, 2, 2], [3, 4]]
+            and got[3] == 1.0
+            and got[4] == (0, 0)
+        )
     switched = data.Iterator.from_structure([tf.int64, tf.int64], [tf.TensorShape([]), tf.TensorShape([])])
     assert switched.output_types == (tf.int64, tf.int64) and switched.make_initializer(zipped).type == "MakeIterator"
 

@@ -122,6 +122,9 @@ def test_copies_of_loops_and_by_handlers():
     copier.transform_op_handler = lambda info, op, new_inputs: ge.copy_op_handler(info, op, new_inputs, nodedef_fn=renamed)
     view, _ = copier(ge.sgv(total.op), tf.get_default_graph(), "again")
     assert view.op(0).get_attr("_seen") and view.op(0).inputs[0].op.type == "Placeholder"
+    copier.transform_op_handler = lambda info, op: ge.copy_op_handler(info, op)  # as 1.2 calls it
+    view, _ = copier(ge.sgv(total.op), tf.get_default_graph(), "third")
+    assert view.op(0).type == total.op.type and view.op(0).inputs[0].op.type == "Placeholder"
 
 
 def test_operations_by_type_names():

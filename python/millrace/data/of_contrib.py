@@ -20,8 +20,8 @@ class OfContrib:
         return _made(self, "group_by_window", key_func, reduce_func, window_size)
 
     def dense_to_sparse_batch(self, batch_size: Any, row_shape: Any) -> Any:
-        """tf.data.experimental.dense_to_sparse_batch of it."""
-        return _made(self, "dense_to_sparse_batch", batch_size, row_shape)
+        """tf.data.experimental.dense_to_sparse_batch of it, whose elements are (indices, values, dense_shape)."""
+        return _made(self, "dense_to_sparse_batch", batch_size, row_shape).map(lambda batch: (batch.indices, batch.values, batch.dense_shape))
 
     def ignore_errors(self) -> Any:
         """tf.data.experimental.ignore_errors of it."""

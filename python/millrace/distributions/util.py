@@ -52,7 +52,7 @@ def assert_integer_form(
 
 def embed_check_nonnegative_integer_form(x: Any, name: str = "embed_check_nonnegative_integer_form") -> Tensor:
     """x, behind checks that it holds whole numbers of at least 0."""
-    with name_scope(name, values=[x]):
+    with name_scope(name, "fill_lower_triangular", [x]):
         x = convert_to_tensor(x, name="x")
         checks = [check_ops.assert_non_negative(x, message="'{}' must be non-negative.".format(x.op.name))]
         if not x.dtype.is_integer:
@@ -157,7 +157,7 @@ def embed_check_categorical_event_shape(categorical_param: Any, name: str = "emb
 
 def embed_check_integer_casting_closed(x: Any, target_dtype: Any, assert_nonnegative: bool = True, name: str = "embed_check_casting_closed") -> Tensor:
     """x, behind checks that it may be cast to another type and back."""
-    with name_scope(name, values=[x]):
+    with name_scope(name, "fill_lower_triangular", [x]):
         x, target = convert_to_tensor(x, name="x"), dtypes.as_dtype(target_dtype)
         source = x.dtype.base_dtype
         for dtype, what in ((source, "%s.dtype must be integer- or floating-type." % x.op.name), (target, "target_dtype must be integer- or floating-type.")):
@@ -316,6 +316,22 @@ def fill_triangular(x: Any, upper: bool = False, name: Optional[str] = None) -> 
         if static is not None:
             made.set_shape(static)
         return made
+
+
+def fill_lower_triangular(x: Any, validate_args: bool = False, name: Optional[str] = None) -> Tensor:
+    """Vectors of n (n + 1) / 2 numbers, a count that is known, as lower triangular matrices row by row, as 1.2 fills them."""
+    del validate_args  # the count is checked in any case
+    with name_scope(name, "fill_lower_triangular", [x]):
+        x = convert_to_tensor(x, name="x")
+        count = x.get_shape().with_rank_at_least(1).as_list()[-1] if x.get_shape().ndims is not None else None
+        n = 0 if count is None else int(np.sqrt(0.25 + 2.0 * count) - 0.5)
+        if count is None or n * (n + 1) // 2 != count:
+            raise at_user_line(ValueError("Input right-most shape (%s) does not correspond to a triangular matrix." % count))
+        rows, columns = np.indices([n, n])
+        places = np.where(columns <= rows, rows * (rows + 1) // 2 + columns, 0).ravel().astype(np.int32)
+        square = array_ops.reshape(array_ops.gather(x, places, axis=-1), array_ops.concat([array_ops.shape(x)[:-1], [n, n]], 0))
+        square.set_shape(x.get_shape()[:-1].concatenate([n, n]))
+        return gen_ops.matrix_band_part(square, -1, 0)
 
 
 def fill_triangular_inverse(x: Any, upper: bool = False, name: Optional[str] = None) -> Tensor:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from millrace.contrib.graph_editor import reroute, select, util
@@ -19,6 +20,7 @@ class _Progress:
         self.graph, self.scope, self.graph_, self.scope_ = sgv.graph, src_scope, dst_graph, dst_scope
         self.transformed_ops: Dict[Operation, Operation] = {}
         self.transformed_ts: Dict[Tensor, Tensor] = {}
+        self.new_inputs: List[Tensor] = []  # of the copy that is made now
         self.collections = {key: self.graph.get_collection(key) for key in self.graph.get_all_collection_keys()}
         self.tmp_cyclic_ts: List[Tuple[Tensor, Tensor, Operation]] = []  # (what is not there yet, what stands for it, who reads it)
 
@@ -59,9 +61,11 @@ def transform_op_if_inside_handler(info: Any, op: Operation, keep_if_possible: b
 
 
 def copy_op_handler(
-    info: Any, op: Operation, new_inputs: Sequence[Tensor], copy_shape: bool = False, nodedef_fn: Optional[Callable[[Any], Any]] = None
+    info: Any, op: Operation, new_inputs: Optional[Sequence[Tensor]] = None, copy_shape: bool = False, nodedef_fn: Optional[Callable[[Any], Any]] = None
 ) -> Tuple[Operation, List[Tensor]]:
-    """A copy of an operation that reads new_inputs and waits for nothing, and its outputs. nodedef_fn may change its NodeDef."""
+    """A copy of an operation that reads new_inputs and waits for nothing, and its outputs. nodedef_fn may change its NodeDef. Handlers of 1.2 do not know
+    new_inputs: without them it reads those that the transformer has found."""
+    new_inputs = info.new_inputs if new_inputs is None else new_inputs
     if isinstance(new_inputs, bool):
         raise at_user_line(TypeError("the `new_inputs` argument must be an iterable."))
     node = op.node_def
@@ -118,6 +122,12 @@ class TransformerInfo:
         return "\n".join(["Transform result info:", *("  " + line for line in lines), "Operations mapping:", *("  " + line for line in made), ""])
 
 
+def _takes_two(handler: Callable[..., Any]) -> bool:
+    """Whether it is a handler of 1.2, of the progress and an operation."""
+    taken = inspect.signature(handler).parameters.values()
+    return len(taken) == 2 and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in taken)
+
+
 class Transformer:
     """Copies subgraphs. Its handlers may be replaced: of operations, of what they wait for, of collections, of inputs of the view, of inputs
     that the view does not list, and of the operations whose gradients they are."""
@@ -150,7 +160,8 @@ class Transformer:
 
     def _copy_ops(self, info: _Progress) -> None:
         for op in sorted(info.sgv.ops, key=lambda op: op._id):
-            made, outputs = self.transform_op_handler(info, op, [self._transformed_t(info, t, op) for t in op.inputs])
+            info.new_inputs = [self._transformed_t(info, t, op) for t in op.inputs]
+            made, outputs = self.transform_op_handler(info, op, *([] if _takes_two(self.transform_op_handler) else [info.new_inputs]))
             if made is op:
                 raise at_user_line(ValueError("In-place transformation not allowed."))
             info.transformed_ops[op] = made

@@ -16,6 +16,7 @@ from millrace.framework.dtypes import as_dtype, resource
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph_elements import Operation, Tensor
 from millrace.framework.places import Places
+from millrace.framework.tensor_shape import TensorShape
 
 
 class GraphKeys:
@@ -97,8 +98,10 @@ class Graph(_core.Graph):
             graph_def.ClearField("node")
             graph_def.node.extend(later)
         if add_shapes:
+            unknown = TensorShape(None)  # for handles: of some TensorFlow says [2], of some that they are scalars
             for node in graph_def.node:
-                shapes = [t.get_shape().as_proto() for t in self._find(node.name).outputs]
+                outputs = self._find(node.name).outputs
+                shapes = [(unknown if t.dtype == resource else t.get_shape()).as_proto() for t in outputs]
                 node.attr["_output_shapes"].Clear()  # what was imported may have had some
                 node.attr["_output_shapes"].list.shape.extend(shapes)
                 node.attr["_output_shapes"].list.SetInParent()

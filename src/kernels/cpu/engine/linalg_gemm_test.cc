@@ -13,6 +13,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/engine/linalg_pairs.h"
 #include "kernels/cpu/linalg/linalg_batch.h"
 #include "kernels/cpu/linalg/linalg_dense.h"
 
@@ -189,6 +190,38 @@ TEST(ComplexGemm, EqualsTheDefinition) {
             const C want = mode == GemmMode::kSet ? sum : mode == GemmMode::kAdd ? before[at] + sum : before[at] - sum;
             EXPECT_LE(std::abs(c[at] - want), 1e-12) << m << " " << n << " " << k << " " << flags;
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(PairGemm, EqualsTheDefinition) {
+  for (const auto& [m, n, k] :
+       std::vector<std::array<int64_t, 3>>{{32, 32, 64}, {13, 37, 33}, {1, 64, 64}, {64, 8, 9}}) {
+    for (const bool turned : {false, true}) {
+      std::vector<BFloat16> a, b, c(static_cast<size_t>(m * n));
+      for (const float v : Numbers<float>(m * k, 1)) a.emplace_back(v);
+      for (const float v : Numbers<float>(k * n, 2)) b.emplace_back(v);
+      GemmArgs g;
+      g.m = m, g.n = n, g.k = k;
+      g.a = a.data(), g.b = b.data(), g.c = c.data();
+      g.transpose_b = turned;
+      g.lda = k, g.ldb = turned ? k : n, g.ldc = n;
+      if (!IsPairGemm(g)) continue;  // not of this processor
+      PairGemm(g);
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+          double sum = 0, sizes = 0;
+          for (int64_t p = 0; p < k; ++p) {
+            const double x = static_cast<double>(static_cast<float>(a[static_cast<size_t>(i * k + p)]));
+            const double y =
+                static_cast<double>(static_cast<float>(b[static_cast<size_t>(turned ? j * k + p : p * n + j)]));
+            sum += x * y;
+            sizes += std::abs(x * y);
+          }
+          const double got = static_cast<double>(static_cast<float>(c[static_cast<size_t>(i * n + j)]));
+          EXPECT_LE(std::abs(got - sum), std::abs(sum) * 0x1.01p-8 + sizes * 0x1p-20) << m << " " << n << " " << k;
         }
       }
     }

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/engine/linalg_complex_simd.h"
 #include "kernels/cpu/engine/linalg_gemm.h"
+#include "kernels/cpu/engine/linalg_pairs.h"
 #include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/math/math_convert.h"
 
@@ -82,6 +83,7 @@ void MultiplyEach(KernelContext& ctx, DType narrow, DType wide, const Products& 
   const ConvertRoute to_wide = FindConvert(narrow, wide), to_narrow = FindConvert(wide, narrow);
   const GemmBatch batch = EachOf(p);
   const auto size = static_cast<int64_t>(DTypeSize(narrow));
+  const bool by_pairs = narrow == DType::kBFloat16 && IsPairGemm(batch.args);
   const double cost = 50 + 0.03 * static_cast<double>(p.m * p.n * p.k) + 0.1 * static_cast<double>(p.m * p.n);
   ctx.ParallelFor(p.count, cost, [&](int64_t begin, int64_t end) {
     alignas(64) char x[kSmall * 4], y[kSmall * 4], result[kSmall * 4];
@@ -93,6 +95,13 @@ void MultiplyEach(KernelContext& ctx, DType narrow, DType wide, const Products& 
     for (int64_t i = begin; i < end; ++i) {
       const int64_t x_at = (p.x_index ? p.x_index[i] : i) * batch.a_size;
       const int64_t y_at = (p.y_index ? p.y_index[i] : i) * batch.b_size;
+      if (by_pairs) {
+        one.a = static_cast<const char*>(p.x) + x_at * size;
+        one.b = static_cast<const char*>(p.y) + y_at * size;
+        one.c = static_cast<char*>(p.result) + i * p.m * p.n * size;
+        PairGemm(one);
+        continue;
+      }
       to_wide.Run(static_cast<const char*>(p.x) + x_at * size, x, batch.a_size);
       to_wide.Run(static_cast<const char*>(p.y) + y_at * size, y, batch.b_size);
       SerialGemm(wide, one);

@@ -247,6 +247,8 @@ def test_files(tmp_path):
     fixed = tmp_path / "fixed"
     fixed.write_bytes(b"HEADaabbccF")
     assert read(tf.data.FixedLengthRecordDataset(str(fixed), 2, header_bytes=4, footer_bytes=1)) == [b"aa", b"bb", b"cc"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"body length 6 bytes, which is not an exact multiple of the record length \(4 bytes\)"):
+        read(tf.data.FixedLengthRecordDataset(str(fixed), 4, header_bytes=4, footer_bytes=1))
     found = read(tf.data.Dataset.list_files(str(tmp_path / "lines*")))
     assert sorted(found) == sorted(str(tmp_path / n).encode() for n in ("lines.txt", "lines.gz"))
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"No files matched pattern: .*/\*\.none, b\?"):

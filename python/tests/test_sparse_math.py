@@ -211,3 +211,24 @@ def test_one_size_of_a_new_shape_may_be_left_open():
     assert tf.sparse_reshape(sparse, [-1, 3, 1]).get_shape() == [2, 3, 1]
     with pytest.raises(ValueError, match=r"At most one dimension can be inferred \(-1\). Found: \[-1, 2, -1\]"):
         tf.sparse_reshape(sparse, [-1, 2, -1])
+
+
+@pytest.mark.parametrize(
+    "new_shape, message",  # of 1.15.5
+    [
+        ([-1, -1], r"only one output dimension may be -1, not both 0 and 1"),
+        ([-1, 3], r"is a SparseTensor with 4 dense values, but the requested shape requires a multiple of 3. input_shape=\[2,2\] output_shape=\[1,3\]"),
+        ([5], r"is a tensor with 4 dense values, but the requested shape has 5. input_shape=\[2,2\] output_shape=\[5\]"),
+    ],
+)
+def test_reshaping_says_from_which_shape_to_which(new_shape, message):
+    wanted = tf.placeholder(tf.int64)
+    reshaped = tf.sparse_reshape(tf.SparseTensor([[0, 0]], [1.0], [2, 2]), wanted)
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        session.run(reshaped, {wanted: new_shape})
+
+
+def test_axes_that_are_not_there_are_refused_in_the_step():
+    total = tf.sparse_reduce_sum(tf.SparseTensor([[0, 0]], [1.0], [2, 2]), [5])
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="Invalid reduction dimension 5, for input with 2 dimensions."):
+        session.run(total)

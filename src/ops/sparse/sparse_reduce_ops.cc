@@ -18,8 +18,9 @@ Status DenseShape(ShapeContext& c) {
   if (!shape.has_rank() || !axes) return absl::OkStatus();
   std::vector<bool> reduced(static_cast<size_t>(shape.rank()), false);
   for (const int64_t axis : *axes) {
-    MR_ASSIGN_OR_RETURN(const int d, c.Axis(axis, shape.rank()));
-    reduced[static_cast<size_t>(d)] = true;
+    const StatusOr<int> d = c.Axis(axis, shape.rank());
+    if (!d.ok()) return absl::OkStatus();  // the step refuses it, as TensorFlow's does
+    reduced[static_cast<size_t>(*d)] = true;
   }
   std::vector<int64_t> dims;
   for (int d = 0; d < shape.rank(); ++d) {

@@ -150,8 +150,10 @@ class FixedLengthFormat final : public RecordFormat {
     if (only_whole_ && compression_ == Compression::kNone) {
       MR_ASSIGN_OR_RETURN(const uint64_t size, env.FileSize(path));
       if (size < header_ || size - header_ < footer_ || (size - header_ - footer_) % record_ != 0) {
-        return InvalidArgument("file ", path, " has ", size, " bytes, which is not a header of ", header_,
-                               " bytes, records of ", record_, " and a footer of ", footer_);
+        return InvalidArgument(
+            "Excluding the header (", header_, " bytes) and footer (", footer_, " bytes), input file \"", path,
+            "\" has body length ", static_cast<int64_t>(size) - static_cast<int64_t>(header_ + footer_),
+            " bytes, which is not an exact multiple of the record length (", record_, " bytes).");
       }
     }
     MR_ASSIGN_OR_RETURN(window_, OpenWindow(env, path, compression_));

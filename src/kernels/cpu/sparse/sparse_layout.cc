@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/str_join.h"
 #include "base/checked.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_deal.h"
@@ -91,13 +92,16 @@ class ConcatKernel final : public Kernel {
 };
 
 // new_shape with its -1, if there is one, made what it must be.
-StatusOr<std::vector<int64_t>> FullShape(const Tensor& wanted, int64_t elements) {
+StatusOr<std::vector<int64_t>> FullShape(const Tensor& from, const Tensor& wanted, int64_t elements) {
   std::vector<int64_t> dims(wanted.data<int64_t>(), wanted.data<int64_t>() + wanted.num_elements());
   int64_t known = 1;
   int64_t* unknown = nullptr;
   for (int64_t& d : dims) {
     if (d == -1) {
-      if (unknown != nullptr) return InvalidArgument("only one output dimension may be -1");
+      if (unknown != nullptr) {
+        return InvalidArgument(
+            "only one output dimension may be -1, not both ", unknown - dims.data(), " and ", &d - dims.data());
+      }
       unknown = &d;
       continue;
     }
@@ -112,10 +116,15 @@ StatusOr<std::vector<int64_t>> FullShape(const Tensor& wanted, int64_t elements)
     known *= *unknown;
   }
   if (known != elements) {
+    const auto listed = [](const int64_t* d, int64_t n) {
+      return absl::StrCat("[", absl::StrJoin(absl::MakeConstSpan(d, static_cast<size_t>(n)), ","), "]");
+    };
     return InvalidArgument(
-        "Input to reshape is a tensor with ", elements, " dense values, but the requested shape ",
-        unknown != nullptr ? "requires a multiple of " : "has ",
-        unknown != nullptr ? known / std::max<int64_t>(*unknown, 1) : known);
+        "Input to reshape is a ", unknown != nullptr ? "SparseTensor" : "tensor", " with ", elements,
+        " dense values, but the requested shape ", unknown != nullptr ? "requires a multiple of " : "has ",
+        unknown != nullptr ? known / std::max<int64_t>(*unknown, 1) : known,
+        ". input_shape=", listed(from.data<int64_t>(), from.num_elements()),
+        " output_shape=", listed(dims.data(), static_cast<int64_t>(dims.size())));
   }
   return dims;
 }
@@ -128,7 +137,7 @@ Status Reshape(KernelContext& ctx) {
   }
   const SparseArg from{.shape = &shape, .indices = &indices, .n = indices.dim(0), .rank = indices.dim(1)};
   MR_ASSIGN_OR_RETURN(const Shape dense, DenseShapeOf(from));
-  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, FullShape(wanted, dense.num_elements()));
+  MR_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, FullShape(shape, wanted, dense.num_elements()));
   if (from.n > 0 && dense.num_elements() == 0) {
     return InvalidArgument("a tensor of shape ", dense.ToString(), " has no elements, got ", from.n);
   }

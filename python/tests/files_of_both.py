@@ -211,6 +211,9 @@ class MetaGraphs:
 
     def write(self, tf, path):
         model(tf)
+        start = tf.constant([1.0, 2.0], name="start")  # a loop with an array, and its gradient, which has stacks
+        _, _, kept = tf.while_loop(lambda i, a, _: i < 3, lambda i, a, t: (i + 1, a * start, t.write(i, a)), (0, start, tf.TensorArray(tf.float32, 3)))
+        tf.identity(tf.gradients(kept.stack()[2], start)[0], name="slope")
         tf.add_to_collection("numbers", 3)
         tf.add_to_collection("answers", tf.get_default_graph().get_tensor_by_name("y:0"))
         tf.train.export_meta_graph(os.path.join(path, "m.meta"), as_text=self.as_text)
@@ -223,6 +226,7 @@ class MetaGraphs:
             session.run(tf.global_variables_initializer())
             expect_answers(session)
             expect(session.run(tf.trainable_variables()[2]), R)
+            assert session.run("slope:0").tolist() == [3.0, 12.0]
 
 
 class Safetensors:

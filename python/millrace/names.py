@@ -1000,6 +1000,7 @@ slim.data_decoder slim.data_provider slim.dataset slim.dataset_data_provider sli
 slim.tfexample_decoder slim.python.slim.data.tfexample_decoder slim.python.slim.data.queues slim.python.slim.queues = contrib.slim_data.%
 slim.python.slim.data.data_decoder slim.python.slim.data.data_provider slim.python.slim.data.dataset = contrib.slim_data.%
 slim.python.slim.data.dataset_data_provider slim.python.slim.data.parallel_reader slim.python.slim.data.prefetch_queue = contrib.slim_data.%
+metrics.python.ops.histogram_ops = contrib.metrics_histograms
 learn.python.learn.monitors = contrib.learn.monitors
 learn.python.learn.metric_spec = contrib.learn.metric_spec
 learn.dataframe.queues.feeding_functions learn.python.learn.dataframe.queues.feeding_functions = estimator.feeding_functions

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace import names
 
 RNG = np.random.RandomState(7)
 
@@ -91,3 +92,9 @@ def test_multipliers_of_another_type():
     with started() as session:
         session.run(train)
         assert session.run(v) == -0.5
+
+
+def test_sums_of_the_first_bins():
+    sums = names.find("contrib.metrics.python.ops.histogram_ops")._strict_1d_cumsum
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run([sums(tf.constant([1.0, 2, 3]), 3), sums(tf.constant([], tf.float32), 0)])[0].tolist() == [1.0, 3.0, 6.0]

@@ -16,6 +16,11 @@ from millrace.ops.derived_ops import histogram_fixed_width
 from millrace.ops.variable_scope import get_variable, variable_scope
 
 
+def _strict_1d_cumsum(tensor: Any, len_tensor: int) -> Any:
+    """The sums of the first 1, 2, ... numbers of a vector of that length."""
+    return math_ops.cumsum(array_ops.reshape(tensor, [len_tensor]))
+
+
 def auc_using_histogram(
     boolean_labels: Any, scores: Any, score_range: Any, nbins: int = 100, collections: Any = None, check_shape: bool = True, name: Optional[str] = None
 ) -> Tuple[Tensor, Operation]:
@@ -44,5 +49,5 @@ def auc_using_histogram(
             updates.append(count.assign_add(bins))
         shares = [math_ops.cast(math_ops.truediv(count, math_ops.reduce_sum(count)), dtypes.float32) for count in counts]
         true, false = (array_ops.reverse(share, [0]) for share in shares)  # from the highest scores on
-        height = math_ops.cumsum(true)
+        height = _strict_1d_cumsum(true, nbins)
         return math_ops.reduce_sum(false * (height - true / 2.0), name="auc"), group(*updates, name="update_op")

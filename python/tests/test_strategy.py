@@ -417,3 +417,9 @@ def test_strategies_of_towers_are_derived_from_by_their_own_methods():
     tower = distribute.get_tower_context()
     assert tower is distribute._default_tower_context and not distribute.has_distribution_strategy()
     assert tower.merge_call(lambda given, text: (given is distribute._default_distribution_strategy, text), "bar") == (True, "bar")
+
+
+def test_the_strategy_of_programs_that_choose_none_has_a_class():
+    distribute_lib = names.module("python.distribute.distribute_lib")
+    assert isinstance(tf.distribute.get_strategy(), distribute_lib._DefaultDistributionStrategy)
+    assert not isinstance(tf.distribute.OneDeviceStrategy("/cpu:0"), distribute_lib._DefaultDistributionStrategy)

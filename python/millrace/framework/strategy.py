@@ -26,6 +26,7 @@ from millrace.framework.strategy_base import (
     ReplicaContext as ReplicaContext,
     Strategy as Strategy,
     StrategyExtended as StrategyExtended,
+    _DefaultDistributionStrategy as _DefaultDistributionStrategy,
     _get_default_replica_context as _get_default_replica_context,
     _get_default_strategy as _get_default_strategy,
     experimental_set_strategy as experimental_set_strategy,

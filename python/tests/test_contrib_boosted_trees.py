@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
-from millrace.contrib.boosted_trees import losses, model, quantiles, splits, stats
+from millrace.contrib.boosted_trees import estimators, gbdt, losses, model, quantiles, splits, stats
 from millrace.ops import gen_ops, resources
 from millrace.protos import contrib_trees as messages
 
@@ -249,3 +249,60 @@ def test_losses_of_examples():
     np.testing.assert_allclose(values["logistic_loss"], [0.0971747, 1.3369193, 1.5962777], rtol=1e-5)
     np.testing.assert_allclose(values["squared_loss"], [18, 0.005, 0.08], rtol=1e-5)
     np.testing.assert_allclose(values["squared_hinge_loss"], [(2 * (0.95 + 1.2) / 3) ** 2], rtol=1e-5)
+
+
+# ---- Models and estimators: what TensorFlow 1.8's tests of gbdt_batch say ----
+
+
+def test_features_by_their_kinds():
+    sparse = [tf.SparseTensor([[0, 0]], tf.ones([1], dtype), [2, 3]) for dtype in (tf.float32, tf.int64)]
+    made = gbdt.extract_features({"c": sparse[0], "b": sparse[1], "a": tf.zeros([2, 2]), "d": tf.zeros([2])}, None)
+    assert made[0] == ["a_0", "a_1", "d", "c", "b"] and [len(part) for part in made[1:]] == [3, 1, 1, 1, 1, 1, 1]
+    for bad in (tf.zeros([2, 1], tf.int32), tf.SparseTensor([[0, 0]], tf.constant(["x"]), [2, 3])):
+        with pytest.raises(ValueError, match="Unsupported"):
+            gbdt.extract_features({"a": bad}, None)
+
+
+def test_a_model_grows_once_it_has_buckets():
+    config = Learner(num_classes=2)
+    config.learning_rate_tuner.fixed.learning_rate = 0.1
+    config.constraints.max_tree_depth = 1
+    handle = model.tree_ensemble_variable(0, b"", "trees")
+    trees = gbdt.GradientBoostedDecisionTreeModel(True, 0, handle, False, 1, config, {"x": tf.ones([4, 1])}, 1)
+    predictions, stamp = tf.constant([[0.0], [1.0], [0.0], [2.0]]), tf.placeholder(tf.int64, [])
+    loss = tf.reduce_mean(tf.square(predictions - 1))
+    said = {"predictions": predictions, "partition_ids": tf.zeros([4], tf.int32), "ensemble_stamp": stamp, "num_trees": 0}
+    train, state = trees.train(loss, said, tf.ones([4, 1])), gen_ops.tree_ensemble_serialize(handle)
+    with session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for i in range(2):
+            sess.run(train, {stamp: i})
+        assert sess.run(state)[0] == 2
+        made = messages.DecisionTreeEnsembleConfig.FromString(sess.run(state)[1])
+        nodes = made.trees[0].nodes
+        assert len(made.trees) == 1 and nodes[0].dense_float_binary_split.threshold == 1
+        np.testing.assert_allclose([nodes[i].leaf.vector.value[0] for i in (1, 2)], [0.25, 0])
+
+
+@pytest.mark.parametrize("kind", ["two", "three", "each", "full", "number"])
+def test_estimators_learn(kind):
+    drawn = np.random.RandomState(1)
+    x = drawn.randn(1000, 3).astype("f")
+    classes = (x[:, 0] > 0).astype("i") + ((x[:, 1] > 0.3) & (x[:, 0] > 0))
+    config = Learner(growing_mode=Learner.LAYER_BY_LAYER)
+    config.learning_rate_tuner.fixed.learning_rate = 0.3
+    config.regularization.l2, config.constraints.max_tree_depth = 0.01, 3
+    config.multi_class_strategy = {"each": Learner.TREE_PER_CLASS, "full": Learner.FULL_HESSIAN}.get(kind, 0)
+    options = {"examples_per_layer": 250, "num_trees": 9, "center_bias": kind in ("two", "number")}
+    if kind == "number":
+        y, made = x[:, :1] * 2 + x[:, 1:2], estimators.GradientBoostedDecisionTreeRegressor(config, **options)
+    else:
+        y = np.minimum(classes, 1) if kind == "two" else classes
+        made = estimators.GradientBoostedDecisionTreeClassifier(config, n_classes=2 if kind == "two" else 3, **options)
+    made.fit(input_fn=tf.estimator.inputs.numpy_input_fn({"x": x}, y, batch_size=250, num_epochs=None, shuffle=True), max_steps=150)
+    told = made.evaluate(input_fn=tf.estimator.inputs.numpy_input_fn({"x": x}, y, batch_size=250, shuffle=False))
+    assert told["global_step"] < 150  # the trees were finished before
+    if kind == "number":
+        assert told["loss"] < 1  # of 5
+    else:
+        assert told["accuracy"] > 0.93

@@ -13,7 +13,7 @@ constexpr char kNames[] = "container:string=\"\"; shared_name:string=\"\" | S";
 Status NoShape(ShapeContext&) { return absl::OkStatus(); }
 
 Status Scalars(ShapeContext& c) {
-  for (int o = 0; o < c.num_outputs(); ++o) c.set_output(o, PartialShape());
+  for (int o = 0; o < c.num_outputs(); ++o) c.set_output(o, PartialShape::Of({}));
   return absl::OkStatus();
 }
 

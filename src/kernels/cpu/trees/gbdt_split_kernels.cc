@@ -15,6 +15,7 @@ namespace millrace {
 namespace {
 
 constexpr int64_t kTreePerClass = 1, kFullHessian = 2, kDiagonalHessian = 3;
+constexpr float kNothing = 1e-6f;  // sums that are less are of no examples
 
 // Gradients, then hessians, of some examples; their mean over batches.
 using GradientSums = std::vector<float>;
@@ -56,6 +57,7 @@ class Candidates {
   Side Judge(const GradientSums& sums) const {
     Side side;
     side.weights.resize(static_cast<size_t>(gradients_));
+    if (std::all_of(sums.begin(), sums.end(), [](float v) { return std::abs(v) < kNothing; })) return side;
     const absl::Span<const float> all(sums);
     const auto hessians = all.subspan(static_cast<size_t>(gradients_));
     if (Weight(hessians) < min_node_weight_) return side;

@@ -174,3 +174,14 @@ def test_variables_that_begin_as_a_checkpoint_says_are_not_read(tmp_path):
         assert {op.type for op in graph.get_operations() if op.name.startswith("begin/")} == {"Const", "RestoreV2", "AssignVariableOp"}
         session.run(v.initializer)
         assert session.run(v).tolist() == [1, 2]
+
+
+def test_what_begins_by_a_checkpoint_reads_it_on_the_cpu_of_its_task(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("v", initializer=[1.0, 2.0])
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, str(tmp_path / "m"))
+    with tf.Graph().as_default(), tf.device("/job:ps"):
+        v = tf.get_variable("v", [2])
+        tf.train.init_from_checkpoint(str(tmp_path), {"v": "v"})
+        assert v.initializer.op.inputs[1].device == "/job:ps/device:CPU:0"

@@ -327,7 +327,7 @@ def test_statuses_are_well():
     from millrace.framework import c_api_util
 
     with tf.errors.raise_exception_on_not_ok_status() as status:
-        assert type(status) is c_api_util.ScopedTFStatus and status.code == 0
+        assert type(status) is type(c_api_util.ScopedTFStatus().status) and status.code == 0
 
 
 def test_operations_know_whose_gradient_they_are():

@@ -198,17 +198,24 @@ def error_for(code: int, message: str, building: bool, graph: Any) -> Exception:
     return _CLASSES.get(code, UnknownError)(None, op, message)
 
 
-class ScopedTFStatus:
+class _Status:
     """How a call of the C API went: always well, since Millrace's own calls raise what went wrong."""
 
     code, message = 0, ""
 
 
+class ScopedTFStatus:
+    """What holds a status, for calls that take one."""
+
+    def __init__(self) -> None:
+        self.status = _Status()
+
+
 class raise_exception_on_not_ok_status:
     """Kept for programs that import it; statuses are checked already."""
 
-    def __enter__(self) -> ScopedTFStatus:
-        return ScopedTFStatus()
+    def __enter__(self) -> _Status:
+        return _Status()
 
     def __exit__(self, *unused: Any) -> None:
         return None

@@ -68,7 +68,6 @@ class Tensor(_core.Tensor):
     # Names inside TensorFlow that programs read.
     _op = property(lambda self: self.op)
     _dtype = property(lambda self: self.dtype)
-    _shape = property(lambda self: self.get_shape())
 
     def _as_node_def_input(self) -> str:
         """What a NodeDef that reads it says: the output's number where it is not the first."""

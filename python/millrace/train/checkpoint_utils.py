@@ -106,7 +106,8 @@ def _begin_as(path: str, shapes: Dict[str, List[int]], name: str, target: Any) -
                 ValueError("Shape of variable %s (%s) doesn't match with shape of tensor %s (%s) from checkpoint reader." % (v.name, shape, name, shapes[name]))
             )
         with v.graph.as_default(), get_default_graph().device(v.device), get_default_graph().control_dependencies(None):
-            saved = gen_ops.restore_v2(path, [name], [info.spec if info is not None else ""], [v.dtype.base_dtype], name="checkpoint_initializer")[0]
+            with get_default_graph().device("/cpu:0"):  # of the variable's task
+                saved = gen_ops.restore_v2(path, [name], [info.spec if info is not None else ""], [v.dtype.base_dtype], name="checkpoint_initializer")[0]
             saved.set_shape(v.shape)
-            v._initializer_op = v.assign(saved, read_value=False)
+            v._initializer_op = v.assign(saved, read_value=not v._is_resource)  # of a reference the new value, as in 1.15
             v._initial_value = v._first_value = saved

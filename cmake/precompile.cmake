@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Standard headers that most sources include are parsed once: a build takes two thirds of the time. Sources include what
 # they use all the same; a debug build, which precompiles nothing, finds those that do not. GCC only: it has one library
-# of headers for the layers, one for the kernels (which are compiled with other options) and one for their tests.
+# of headers for the layers, one each for the kernels and the ops (which are compiled with other options) and one for
+# their tests.
 option(MILLRACE_PRECOMPILE "Parse standard headers once" ON)
 if(NOT MILLRACE_PRECOMPILE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   return()
@@ -42,8 +43,8 @@ foreach(target IN LISTS targets)
   get_target_property(libraries ${target} LINK_LIBRARIES)
   if(imported)
     continue()
-  elseif(target STREQUAL millrace_kernels_cpu)
-    millrace_precompile(${target} kernels)
+  elseif(target MATCHES "^millrace_(kernels_cpu|ops)$")
+    millrace_precompile(${target} ${target})
   elseif(type STREQUAL STATIC_LIBRARY AND target MATCHES "^millrace_")
     millrace_precompile(${target} layers)
   elseif(type STREQUAL EXECUTABLE AND libraries MATCHES "millrace_.*GTest::gtest_main")

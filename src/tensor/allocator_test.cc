@@ -2,6 +2,7 @@
 #include "tensor/allocator.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstring>
@@ -273,6 +274,19 @@ TEST(ArenaTest, FreeNeighboursCoalesce) {
   EXPECT_EQ(all, pieces[0]);
   EXPECT_EQ(arena.usage().committed, committed);
   arena.Deallocate(all);
+}
+
+TEST(ArenaTest, GrantsNoMoreThanTheMachineHas) {
+  struct sysinfo info{};
+  ASSERT_EQ(::sysinfo(&info), 0);
+  const size_t all = (static_cast<size_t>(info.totalram) + static_cast<size_t>(info.totalswap)) * info.mem_unit;
+  Arena arena;
+  EXPECT_EQ(arena.Allocate(all + (size_t{64} << 20)), nullptr);
+  void* const most = arena.Allocate(all / 10 * 6);  // not touched
+  if (most == nullptr) GTEST_SKIP() << "skipped: the system grants less";
+  EXPECT_EQ(arena.Allocate(all / 10 * 6), nullptr);
+  arena.Deallocate(most);
+  EXPECT_EQ(arena.Allocate(all / 10 * 12), nullptr);  // neither a longer piece in its place
 }
 
 TEST(ArenaTest, GrowthGivesUnusablePagesBack) {

@@ -9,6 +9,7 @@
 #include "tensor/arena.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <bit>
@@ -22,6 +23,15 @@ constexpr size_t kKeepFree = size_t{64} << 20;
 constexpr size_t kMinPurge = size_t{1} << 20;
 constexpr int kLooksInOwnBin = 32;
 constexpr int kLooksInNextBin = 8;
+
+size_t MemoryOfTheMachine() {
+  static const size_t bytes = [] {
+    struct sysinfo info{};
+    if (::sysinfo(&info) != 0) return Arena::kMaxBytes;
+    return (static_cast<size_t>(info.totalram) + static_cast<size_t>(info.totalswap)) * info.mem_unit;
+  }();
+  return bytes;
+}
 
 }  // namespace
 
@@ -38,6 +48,8 @@ void* Arena::Allocate(size_t bytes) {
   const size_t size = (bytes + kGranule - 1) / kGranule * kGranule;
   const absl::MutexLock lock(&mu_);
   is_quiet_ = false;
+  // Charged piece by piece, the system would grant more than it has, and end the process where that is touched.
+  if (size > MemoryOfTheMachine() - std::min(in_use_, MemoryOfTheMachine())) return nullptr;
   Block* block = FindFit(size);
   if (block == nullptr) block = Grow(size);
   if (block == nullptr) return nullptr;

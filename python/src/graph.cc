@@ -330,15 +330,28 @@ void DefineGraphType(nb::module_& m) {
       .def("_import", &ImportGraphDef);
 }
 
+// What is taken from a graph again, as the body of a loop that raised, has no texts any more.
+constexpr char kRemoved[] = "(removed)";
+
+std::string NameOf(const Operation& op) {
+  const char* const name = Api().OperationName(op.oper);
+  return name != nullptr ? name : kRemoved;
+}
+
 void DefineOperationType(nb::module_& m) {
   nb::class_<Operation>(
       m, "Operation", nb::type_slots(operation_slots), nb::is_weak_referenceable(), nb::dynamic_attr())
       .def_prop_ro(
           "graph", [](Operation& op) { return op.graph; }, "The graph that it belongs to.")
       .def_prop_ro(
-          "name", [](Operation& op) { return Api().OperationName(op.oper); }, "Its full name.")
+          "name", [](Operation& op) { return NameOf(op); }, "Its full name.")
       .def_prop_ro(
-          "type", [](Operation& op) { return Api().OperationOpType(op.oper); }, "The name of its op.")
+          "type",
+          [](Operation& op) {
+            const char* const type = Api().OperationOpType(op.oper);
+            return type != nullptr ? type : kRemoved;
+          },
+          "The name of its op.")
       .def_prop_ro(
           "device", [](Operation& op) { return Api().OperationDevice(op.oper); }, "The device asked for.")
       .def_prop_ro(
@@ -402,8 +415,7 @@ void DefineOperationType(nb::module_& m) {
         Api().OperationGetAttrValueProto(op.oper, name.c_str(), buffer, status);
         if (!status.ok()) {
           throw nb::value_error(
-              (std::string("No attr named '") + name + "' in operation '" + Api().OperationName(op.oper) + "'")
-                  .c_str());
+              (std::string("No attr named '") + name + "' in operation '" + NameOf(op) + "'").c_str());
         }
         return buffer.bytes();
       });
@@ -419,10 +431,7 @@ void DefineTensorType(nb::module_& m) {
       .def_ro("value_index", &Tensor::index, "Which output of its operation.")
       .def_prop_ro(
           "name",
-          [](Tensor& t) {
-            return std::string(Api().OperationName(nb::inst_ptr<Operation>(t.operation)->oper)) + ":" +
-                   std::to_string(t.index);
-          },
+          [](Tensor& t) { return NameOf(*nb::inst_ptr<Operation>(t.operation)) + ":" + std::to_string(t.index); },
           "<operation>:<output number>.")
       .def_prop_ro(
           "dtype",

@@ -80,3 +80,17 @@ def test_elements_of_another_type_are_refused_by_the_step():
         assert written.flow.op.inputs[2].name == "TensorArrayWrite/value:0" and written.flow.op.inputs[2].dtype == tf.float32
         with pytest.raises(tf.errors.InvalidArgumentError, match="string"):
             session.run(tf.TensorArray(tf.float32, 2).write(0, "text").flow)
+
+
+def test_tensors_of_a_loop_that_could_not_be_made_are_shown():
+    kept = []
+
+    def body(i):
+        kept.extend([i, i + 1])
+        raise RuntimeError("no body")
+
+    with tf.Graph().as_default():
+        with pytest.raises(RuntimeError, match="no body"):
+            tf.while_loop(lambda i: i < 3, body, [0])
+        assert [repr(t) for t in kept] == ["<tf.Tensor '(removed):0' dtype=int32, of a loop or branch that could not be made>"] * 2
+        assert repr(kept[0].op) == "<tf.Operation '(removed)' type=(removed)>"

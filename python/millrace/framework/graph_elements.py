@@ -141,6 +141,8 @@ class Tensor(_core.Tensor):
         )
 
     def __repr__(self) -> str:
+        if self.op.type == "(removed)":
+            return "<tf.Tensor '%s' dtype=%s, of a loop or branch that could not be made>" % (self.name, self.dtype.name)
         return "<tf.Tensor '%s' shape=%s dtype=%s>" % (self.name, self.get_shape(), self.dtype.name)
 
     def _repr_html_(self) -> str:

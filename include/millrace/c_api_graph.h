@@ -67,6 +67,9 @@ TF_CAPI_EXPORT void TF_AddInput(TF_OperationDescription* desc, TF_Output input);
 TF_CAPI_EXPORT void TF_AddInputList(TF_OperationDescription* desc, const TF_Output* inputs, int num_inputs);
 TF_CAPI_EXPORT void TF_AddControlInput(TF_OperationDescription* desc, TF_Operation* input);
 TF_CAPI_EXPORT void TF_ColocateWith(TF_OperationDescription* desc, TF_Operation* op);
+/* The operation lies with what the references among its inputs so far refer to, and so with what that lies with
+ * (attribute _class), as TensorFlow's Python client has it. */
+TF_CAPI_EXPORT void MR_ColocateReferences(TF_OperationDescription* desc);
 /* Returns NULL on error; the graph is then as before. */
 TF_CAPI_EXPORT TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, TF_Status* status);
 

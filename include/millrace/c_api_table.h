@@ -169,6 +169,9 @@ extern "C" {
 #define MR_API_PATH_FUNCTIONS(X) \
   X(NewAppendableFile) X(RenameFile) X(CopyFile) X(CreateDirs) X(MatchFiles) X(FileReaderOpen) X(FileReaderRead)      \
   X(FileReaderSize) X(FileReaderDelete)
+
+/* And what came later of c_api_graph.h. */
+#define MR_API_REFERENCE_FUNCTIONS(X) X(ColocateReferences)
 /* clang-format on */
 
 /* Rises when an entry changes its meaning, which it should not; new entries only make struct_size grow. */
@@ -210,6 +213,7 @@ typedef struct MR_Api {
   MR_API_SERVER_STEPS_FUNCTIONS(MR_API_ENTRY_)
   MR_API_FILE_FUNCTIONS(MR_API_ENTRY_)
   MR_API_PATH_FUNCTIONS(MR_API_ENTRY_)
+  MR_API_REFERENCE_FUNCTIONS(MR_API_ENTRY_)
 #undef MR_API_ENTRY_
 } MR_Api;
 

@@ -340,6 +340,7 @@ class Scope {
     }
     for (const Operation& op : control_) api.AddControlInput(desc, op.get());
     for (const Operation& op : colocate_) api.ColocateWith(desc, op.get());
+    api.ColocateReferences(desc);
     if (!device_.empty()) api.SetDevice(desc, device_.c_str());
     api.SetLocation(desc, where.file_name(), static_cast<int>(where.line()));
     return desc;

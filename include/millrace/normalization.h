@@ -51,10 +51,8 @@ inline Output NormalizeExamples(Model& model, const std::string& name, Output x,
     return {};
   }
   const Variable beta = model.Bias(name + "/beta", shape.back());
-  const Output ones =
-      model.scope()
-          .WithName(name + "/gamma/Initializer/ones")
-          .Const(Tensor::Of({shape.back()}, std::vector<float>(static_cast<size_t>(shape.back()), 1)));
+  const Output ones = model.Initial(
+      name + "/gamma", "ones", Tensor::Of({shape.back()}, std::vector<float>(static_cast<size_t>(shape.back()), 1)));
   const Variable gamma = model.AddVariable(name + "/gamma", ones);
   std::vector<int64_t> axes;
   const auto rank = static_cast<int64_t>(shape.size());

@@ -100,8 +100,13 @@ class Model {
   void Note(const Status& s) { scope_.Note(s); }
   // The counter that an optimizer increments.
   Variable GlobalStep() {
-    return AddVariable(
-        "global_step", scope_.WithName("global_step/Initializer/zeros").Const(Tensor(int64_t{0})), false);
+    return AddVariable("global_step", Initial("global_step", "zeros", Tensor(int64_t{0})), false);
+  }
+  // What a variable to come starts at: <variable>/Initializer/<what>, which lies with it.
+  Output Initial(const std::string& variable, const std::string& what, const Tensor& value) {
+    const std::vector<std::string> group = {"loc:@" + scope_.prefix() + variable};
+    return Output(scope_.WithName(variable + "/Initializer/" + what)
+                      .Op("Const", {}, {{"value", value}, {"dtype", value.dtype()}, {"_class", group}}));
   }
 
   // Glorot-uniform weights, from a seed of their own.
@@ -118,9 +123,7 @@ class Model {
                               {"seed2", ++weights_}})));
   }
   // n zeros, float.
-  Variable Bias(const std::string& name, int64_t n) {
-    return AddVariable(name, Filled(name + "/Initializer/zeros", n, 0));
-  }
+  Variable Bias(const std::string& name, int64_t n) { return AddVariable(name, Filled(name, n, 0)); }
   // activation(x @ kernel + bias); x [batch, inputs].
   Output Dense(const std::string& name, Output x, int64_t inputs, int64_t units, const char* activation = "None") {
     const Variable kernel = Weights(name + "/kernel", {inputs, units});
@@ -141,12 +144,11 @@ class Model {
   // bool of the graph, is false, they are these averages, and updates() leaves those as they are.
   Output BatchNorm(const std::string& name, Output x, int64_t channels, double momentum = 0.99, float epsilon = 0.001f,
                    Output training = {}) {
-    const Variable gamma = AddVariable(name + "/gamma", Filled(name + "/gamma/Initializer/ones", channels, 1));
-    const Variable beta = AddVariable(name + "/beta", Filled(name + "/beta/Initializer/zeros", channels, 0));
-    const Variable mean =
-        AddVariable(name + "/moving_mean", Filled(name + "/moving_mean/Initializer/zeros", channels, 0), false);
+    const Variable gamma = AddVariable(name + "/gamma", Filled(name + "/gamma", channels, 1));
+    const Variable beta = AddVariable(name + "/beta", Filled(name + "/beta", channels, 0));
+    const Variable mean = AddVariable(name + "/moving_mean", Filled(name + "/moving_mean", channels, 0), false);
     const Variable variance =
-        AddVariable(name + "/moving_variance", Filled(name + "/moving_variance/Initializer/ones", channels, 1), false);
+        AddVariable(name + "/moving_variance", Filled(name + "/moving_variance", channels, 1), false);
     Scope inside = scope_.SubScope(name);
     const auto by_batch = [&](Scope s) {
       const Output none = s.Const(Tensor::Of<float>({0}, {})), no_variance = s.Const(Tensor::Of<float>({0}, {}));
@@ -315,8 +317,10 @@ class Model {
     const Output change = s.WithName("mul").Op("Mul", {s.WithName("sub").Op("Sub", {average.read, value}), step});
     updates_.push_back(s.WithName("/").Op("AssignSub", {average.ref, change}));
   }
-  Output Filled(const std::string& name, int64_t n, float value) {
-    return scope_.WithName(name).Const(Tensor::Of({n}, std::vector<float>(static_cast<size_t>(n), value)));
+  // n zeros or ones.
+  Output Filled(const std::string& variable, int64_t n, float value) {
+    return Initial(
+        variable, value == 0 ? "zeros" : "ones", Tensor::Of({n}, std::vector<float>(static_cast<size_t>(n), value)));
   }
 
   Scope scope_;

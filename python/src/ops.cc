@@ -346,10 +346,9 @@ class Call {
     bool has_mates = !graph_->colocation.empty();
     for (TF_Operation* with : graph_->colocation) Api().ColocateWith(desc_, with);
     for (size_t i = 0; i < op_.inputs_.size() && !op_.composite_; ++i) {
-      if (!op_.inputs_[i].is_ref) continue;
-      Colocate(values_[i]);
-      has_mates |= !values_[i].empty();
+      has_mates |= op_.inputs_[i].is_ref && !values_[i].empty();
     }
+    Api().ColocateReferences(desc_);
     if (TF_Operation* const referred = Referred()) {
       if (const char* device = Api().OperationDevice(referred); *device != '\0') Api().SetDevice(desc_, device);
     } else if (!graph_->device.empty()) {
@@ -365,39 +364,6 @@ class Call {
     SetScopedAttrs(*graph_, desc_, [has_mates](const std::string& attr) { return has_mates && attr == "_class"; });
     const Location where = UserLocation();
     if (!where.file.empty()) Api().SetLocation(desc_, where.file.c_str(), where.line);
-  }
-
-  // The op lies with what its references refer to, and so with what that lies with.
-  void Colocate(const std::vector<TF_Output>& references) {
-    for (const TF_Output& reference : references) {
-      bool has_mates = false;
-      for (const std::string& group : ColocationGroups(reference.oper)) {
-        TF_Operation* const mate = Api().GraphOperationByName(graph_->get(), group.c_str());
-        if (mate != nullptr) Api().ColocateWith(desc_, mate);
-        has_mates |= mate != nullptr;
-      }
-      if (!has_mates) Api().ColocateWith(desc_, reference.oper);
-    }
-  }
-
-  // Names of the operations that one lies with.
-  static std::vector<std::string> ColocationGroups(TF_Operation* oper) {
-    CallStatus status;
-    const TF_AttrMetadata about = Api().OperationGetAttrMetadata(oper, "_class", status);
-    if (!status.ok() || !about.is_list || about.list_size <= 0) return {};
-    const auto count = static_cast<size_t>(about.list_size);
-    std::vector<char> storage(static_cast<size_t>(about.total_size));
-    std::vector<void*> values(count);
-    std::vector<size_t> lengths(count);
-    Api().OperationGetAttrStringList(
-        oper, "_class", values.data(), lengths.data(), static_cast<int>(count), storage.data(), storage.size(), status);
-    std::vector<std::string> names;
-    for (size_t i = 0; status.ok() && i < count; ++i) {
-      const std::string_view group(static_cast<const char*>(values[i]), lengths[i]);
-      constexpr std::string_view kPrefix = "loc:@";
-      if (group.substr(0, kPrefix.size()) == kPrefix) names.emplace_back(group.substr(kPrefix.size()));
-    }
-    return names;
   }
 
   // What an argument refers to, or null: the op lies there, whatever device is in force.

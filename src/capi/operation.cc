@@ -2,6 +2,7 @@
 // Building operations and looking at them, but for their attributes (operation_attrs.cc, set_attrs.cc).
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "capi/internal.h"
 
 using millrace::ArgDef;
@@ -72,6 +73,19 @@ StatusOr<int> FoundLength(int length, const char* kind, const char* name) {
   return length;
 }
 
+// The groups that a node lies with, or its own.
+void AddGroupsOf(const Node& node, std::set<std::string>* groups) {
+  bool has_any = false;
+  if (const auto listed = node.Attr<std::vector<std::string>>(millrace::capi::kColocationAttr); listed.ok()) {
+    for (const std::string& group : *listed) {
+      if (!absl::StartsWith(group, "loc:@")) continue;
+      groups->insert(group);
+      has_any = true;
+    }
+  }
+  if (!has_any) groups->insert(absl::StrCat("loc:@", node.name()));
+}
+
 int CopyOperations(const std::vector<Node*>& nodes, TF_Operation** out, int max) {
   if (out == nullptr) return 0;
   const int count = std::min(static_cast<int>(nodes.size()), std::max(max, 0));
@@ -137,6 +151,21 @@ void TF_ColocateWith(TF_OperationDescription* desc, TF_Operation* op) {
   Describe(desc, [&]() -> Status {
     MR_CAPI_REQUIRE(op);
     desc->colocation.insert(absl::StrCat("loc:@", AsNode(op)->name()));
+    return absl::OkStatus();
+  });
+}
+
+void MR_ColocateReferences(TF_OperationDescription* desc) {
+  Describe(desc, [&]() -> Status {
+    millrace::GraphLock lock(&desc->shared->mu);
+    const millrace::OpDef* op = desc->shared->graph.FindOp(desc->spec.op);
+    if (op == nullptr) return absl::OkStatus();
+    size_t at = 0;
+    for (size_t i = 0; i < desc->arg_sizes.size() && i < op->inputs.size(); ++i) {
+      for (int k = 0; k < desc->arg_sizes[i]; ++k, ++at) {
+        if (op->inputs[i].is_ref) AddGroupsOf(*desc->spec.inputs[at].node, &desc->colocation);
+      }
+    }
     return absl::OkStatus();
   });
 }

@@ -79,6 +79,12 @@ GraphBuilder GraphBuilder::WithoutControl() const {
   b.control_.clear();
   return b;
 }
+GraphBuilder GraphBuilder::ColocateWithNodeToCome(absl::string_view name) const {
+  GraphBuilder b = *this;
+  b.colocate_ = {absl::StrCat("loc:@", name)};
+  return b;
+}
+
 GraphBuilder GraphBuilder::ColocateWith(Node* node) const {
   GraphBuilder b = *this;
   if (node == nullptr) return b;

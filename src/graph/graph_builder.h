@@ -33,6 +33,7 @@ class GraphBuilder {
   GraphBuilder WithControl(std::vector<Node*> nodes) const;  // in addition to those in force
   GraphBuilder WithoutControl() const;
   GraphBuilder ColocateWith(Node* node) const;
+  GraphBuilder ColocateWithNodeToCome(absl::string_view name) const;  // its full name
   GraphBuilder At(absl::string_view file_line) const;
 
   // Builds one node. Op returns its output 0, OpNode the node (for several outputs).

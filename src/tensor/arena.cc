@@ -24,6 +24,8 @@ constexpr size_t kMinPurge = size_t{1} << 20;
 constexpr int kLooksInOwnBin = 32;
 constexpr int kLooksInNextBin = 8;
 
+}  // namespace
+
 size_t MemoryOfTheMachine() {
   static const size_t bytes = [] {
     struct sysinfo info{};
@@ -32,8 +34,6 @@ size_t MemoryOfTheMachine() {
   }();
   return bytes;
 }
-
-}  // namespace
 
 // 16 bins of one granule each, then 8 per power of two.
 size_t Arena::BinOf(size_t size) {

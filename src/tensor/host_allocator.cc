@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/settings.h"
+#include "tensor/arena.h"
 #include "tensor/caching_allocator.h"
 #include "tensor/guard_allocator.h"
 #include "tensor/plain_allocator.h"
@@ -31,11 +32,13 @@ Host Of(T& allocator) {
 
 Host MakeHost() {
   const int64_t limit = NumberOr("MILLRACE_MEMORY_LIMIT_BYTES");
-  if (IsSwitchedOn("MILLRACE_GUARD_ALLOCATIONS")) return Of(*new GuardAllocator(limit));
+  // What the system would grant beyond what it has; the arena looks itself.
+  [[maybe_unused]] const int64_t most = limit != 0 ? limit : static_cast<int64_t>(MemoryOfTheMachine());
+  if (IsSwitchedOn("MILLRACE_GUARD_ALLOCATIONS")) return Of(*new GuardAllocator(most));
   if constexpr (kCaching) {
     return Of(CachingAllocator::Instance(limit));
   } else {
-    return Of(*new PlainAllocator(limit));
+    return Of(*new PlainAllocator(most));
   }
 }
 

@@ -79,6 +79,8 @@ BUILDS = [
     ("input must have last dimension >= k = 4", lambda: tf.nn.top_k(tf.zeros([2, 2]), 4)),
     ("should evenly divide", lambda: tf.split(tf.zeros([4]), 3)),
     ("must be rank 2", lambda: gen_ops.softmax_cross_entropy_with_logits(tf.zeros([2, 1, 4]), tf.zeros([2, 1, 4]))),
+    ("Shape must be rank 4 but is rank 3", lambda: tf.pad(tf.zeros([2, 3, 4]), [[0, 0]] * 4)),
+    ("Shape must be rank 4 but is rank 3", lambda: tf.pad(tf.zeros([2, 3, 4]), [[0, 0]] * 4, "REFLECT")),
     ("offset_height must be >= 0", lambda: tf.image.crop_to_bounding_box(tf.zeros([4, 4, 1]), -1, 0, 3, 3)),
     ("width must be >= target . offset", lambda: tf.image.crop_to_bounding_box(tf.zeros([4, 4, 1]), 0, 2, 3, 3)),
     ("height must be <= target - offset", lambda: tf.image.pad_to_bounding_box(tf.zeros([4, 4, 1]), 0, 0, 3, 5)),

@@ -10,8 +10,9 @@ namespace {
 StatusOr<int> PaddedRank(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(PartialShape paddings, c.WithRank(1, 2));
   MR_RETURN_IF_ERROR(c.MergeDim(paddings.dim(1), 2, "second dimension of paddings").status());
-  MR_ASSIGN_OR_RETURN(int64_t rank, c.MergeDim(paddings.dim(0), c.input(0).rank(), "rank of the input and paddings"));
+  const int64_t rank = paddings.dim(0) >= 0 ? paddings.dim(0) : int64_t{c.input(0).rank()};
   if (rank > kMaxRank) return InvalidArgument("rank ", rank, " exceeds the limit of ", kMaxRank);
+  if (rank >= 0) MR_RETURN_IF_ERROR(c.WithRank(0, static_cast<int>(rank)).status());
   return static_cast<int>(rank);
 }
 

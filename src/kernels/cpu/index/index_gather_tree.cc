@@ -2,6 +2,7 @@
 // GatherTree: hypotheses of a beam search, followed back from their last beams.
 #include <algorithm>
 
+#include "base/stop_scope.h"
 #include "kernels/cpu/index/index_kernels.h"
 #include "kernels/cpu/kernel_list.h"
 
@@ -16,9 +17,11 @@ struct Beams {
 };
 
 // Of one beam, `steps` of them; those behind, and those behind the end, stay what they are.
-Status FollowBack(const Beams& tree, int64_t steps, int64_t b, int64_t beam, int32_t end, int32_t* out) {
+Status FollowBack(const Beams& tree, int64_t steps, int64_t b, int64_t beam, int32_t end, StopNowAndThen& pause,
+                  int32_t* out) {
   int64_t parent = beam;
   for (int64_t time = steps; time-- > 0;) {
+    pause();
     if (parent < 0 || parent >= tree.width) {
       return InvalidArgument(
           "Saw invalid parent id ", parent, " at (batch, time, beam) == (", b, ", ", time, ", ", beam, ")");
@@ -51,11 +54,13 @@ Status GatherTree(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ids.shape()));
   const int32_t token = *end.data<int32_t>();
   std::fill_n(out->mutable_data<int32_t>(), out->num_elements(), token);
+  StopNowAndThen pause;
   const Beams tree{ids.data<int32_t>(), parents.data<int32_t>(), ids.dim(1), ids.dim(2)};
   for (int64_t b = 0; b < tree.batch; ++b) {
     const int64_t steps = std::min<int64_t>(ids.dim(0), lengths.data<int32_t>()[b]);
     for (int64_t beam = 0; beam < tree.width; ++beam) {
-      MR_RETURN_IF_ERROR(FollowBack(tree, steps, b, beam, token, out->mutable_data<int32_t>()));
+      pause();
+      MR_RETURN_IF_ERROR(FollowBack(tree, steps, b, beam, token, pause, out->mutable_data<int32_t>()));
     }
   }
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stop_scope.h"
 #include "kernels/cpu/math/math_ranking.h"
 
 namespace millrace {
@@ -20,7 +21,9 @@ struct Pool {
 template <typename In, typename Out>
 void FitRow(const In* x, int64_t n, Out* y, int32_t* segments) {
   std::vector<Pool> pools;
+  StopNowAndThen pause;
   for (int64_t i = 0; i < n; ++i) {
+    pause();
     pools.push_back({static_cast<double>(x[i]), 1});
     while (pools.size() > 1 && pools[pools.size() - 2].mean() < pools.back().mean()) {
       const Pool last = pools.back();

@@ -99,7 +99,11 @@ StatusOr<Channels> ChannelsOf(const KernelContext& ctx, const Shape& in, int64_t
   }
   Channels c;
   c.count = in.dim(static_cast<int>(axis));
-  for (int d = 0; d < in.rank(); ++d) (d < axis ? c.outer : d > axis ? c.inner : c.count) *= d == axis ? 1 : in.dim(d);
+  if (in.num_elements() == 0) c.outer = 0;  // products of the others may be beyond 64 bits
+  for (int d = 0; c.outer > 0 && d < in.rank(); ++d) {
+    if (d < axis) c.outer *= in.dim(d);
+    if (d > axis) c.inner *= in.dim(d);
+  }
   for (int i = first; i < first + 2; ++i) {
     const Shape& ends = ctx.input(i).shape();
     if (ends.rank() == 0 || (ends.rank() == 1 && ends.dim(0) == c.count)) continue;

@@ -156,6 +156,16 @@ TEST(BadInput, K14_OpsOnNothing) {
   Check(top, kOk);
 }
 
+TEST(BadInput, K14_LongAxesBesideEmptyOnes) {
+  const int64_t most = int64_t{1} << 40;
+  GraphMaker tree;
+  tree.I32("ids", {0, 1, most}).I32("parents", {0, 1, most}).I32("lengths", {1}, {3}).I32("end", {}, {0});
+  Check(tree.Op("bad", "GatherTree", {"ids", "parents", "lengths", "end"}), kOk);
+  GraphMaker g;
+  g.F32("dy", {most, 0}).F32("x", {most, 0}).F32("low", {}, {0}).F32("high", {}, {1});
+  Check(g.Op("bad", "QuantizeAndDequantizeV4Grad", {"dy", "x", "low", "high"}, {{"axis", Int(0)}}), kOk);
+}
+
 TEST(BadInput, K15_GradientsOfUnequalCounts) {
   for (const char* op : {"ReluGrad", "Relu6Grad", "EluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad", "TanhGrad",
                          "SigmoidGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "LeakyReluGrad"}) {

@@ -34,6 +34,12 @@ TEST(BadInput, K01_ConvStridesAndDilations) {
   }
 }
 
+TEST(BadInput, K01_DepthwiseFarBeyondTheImage) {
+  GraphMaker g;
+  g.F32("x", {1, 1, 1, 2}).F32("f", {2, 2, 2, 1});
+  Check(g.Op("bad", "DepthwiseConv2dNative", {"x", "f"}, Conv({1, 1, 1, 1}, "SAME", {1, 65536, 65536, 1})), kOk);
+}
+
 TEST(BadInput, K01_ConvFilters) {
   for (const Dims& f : {Dims{2, 2, 3, 1}, Dims{2, 2, 1}, Dims{}, Dims{2, 2, 0, 1}}) {
     GraphMaker g;

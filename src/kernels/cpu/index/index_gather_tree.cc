@@ -52,6 +52,7 @@ Status GatherTree(KernelContext& ctx) {
   }
   if (end.rank() != 0) return InvalidArgument("end_token must be a scalar, saw shape: ", end.shape().ToString());
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ids.shape()));
+  if (out->num_elements() == 0) return absl::OkStatus();
   const int32_t token = *end.data<int32_t>();
   std::fill_n(out->mutable_data<int32_t>(), out->num_elements(), token);
   StopNowAndThen pause;

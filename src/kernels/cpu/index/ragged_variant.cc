@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/checked.h"
 #include "kernels/cpu/dataflow/queue_elements.h"
 #include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/engine/tensor_variant.h"
@@ -196,6 +197,11 @@ class FromVariantKernel final : public Kernel {
       std::vector<int64_t> even(static_cast<size_t>(count) + 1);
       for (size_t i = 0; i < even.size(); ++i) even[i] = static_cast<int64_t>(i) * encoded.dim(d + 1);
       MR_RETURN_IF_ERROR(SetSplits(ctx, output++, even));
+    }
+    int64_t total = 0;  // all splits are below it
+    for (const Parts& p : all) {
+      MR_ASSIGN_OR_RETURN(const int64_t own, RowsOf(p.values));
+      if (!CheckedAdd(total, own, &total)) return InvalidArgument("ragged tensors have too many rows together");
     }
     std::vector<int64_t> rows = {0};
     for (const Parts& p : all) {

@@ -42,6 +42,9 @@ void CopyRow(const Rows& r, const T* read, int64_t y, int64_t row_size, T* to) {
   std::fill(to + left + n, to + row_size, T(0));
 }
 
+constexpr int64_t kRows = 16;  // of the result at a time
+constexpr int64_t kMostBorder = 64, kMostCopied = 1 << 20;
+
 }  // namespace
 
 template <typename T>
@@ -51,6 +54,10 @@ bool DepthwiseByRows(ConvPass pass, const ConvGeometry& g, const ConvOperands& v
   if (sizeof(T) == sizeof(float) && g.in_channels >= 16) return false;  // oneDNN is faster by whole vectors of channels
   const Rows r = RowsOf(pass, g);
   if (r.above < 0 || r.left < 0) return false;
+  // Each thread copies some rows with the zeros beside them: wide borders, and very many channels, are not worth it.
+  const int64_t below = (r.taps_y - 1) * r.step_y, beside = (r.taps_x - 1) * r.step_x;
+  if (below > kMostBorder || beside > kMostBorder) return false;
+  if ((kRows + below) * (r.width + beside) * r.channels > kMostCopied) return false;
   // A zero beside the image times such a weight would be no number.
   const T* const weights = static_cast<const T*>(v.filter);
   for (int64_t i = 0; i < g.taps() * g.in_channels; ++i) {
@@ -71,7 +78,6 @@ Status RunDepthwiseByRows(KernelContext& ctx, ConvPass pass, const ConvGeometry&
   }
   const T* const read = static_cast<const T*>(forward ? v.input : v.output);
   T* const result = static_cast<T*>(forward ? v.output : v.input);
-  constexpr int64_t kRows = 16;  // of the result at a time
   const int64_t parts = (r.height + kRows - 1) / kRows, row_size = (r.width + (r.taps_x - 1) * r.step_x) * c;
   const double cost = 0.15 * static_cast<double>(std::min(kRows, r.height) * r.width * c * (taps + 4));
   ctx.ParallelFor(g.batch * parts, cost, [&](int64_t begin, int64_t end) {

@@ -2,6 +2,8 @@
 """tf.contrib.tensor_forest: random forests, trees of soft decisions before neural networks, metrics, settings. Values are NumPy's; trees, their bytes and
 what is asked of them TensorFlow 1.15.5's."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from millrace.contrib import tensor_forest
 from millrace.contrib.tensor_forest import columns, estimator, hybrid, metrics, routing
 from millrace.contrib.tensor_forest.scatter import scatter_add_ndim
 from millrace.ops import resources
-from millrace.protos import forests
+from millrace.protos import forests, text_format
 
 RANDOM = np.random.RandomState(0)
 X, W, B = RANDOM.randn(5, 4).astype("f"), RANDOM.randn(7, 4).astype("f"), RANDOM.randn(7).astype("f")
@@ -19,6 +21,7 @@ LEFT = 1 / (1 + np.exp(-(X @ W.T - B)))
 
 @pytest.fixture(autouse=True)
 def fresh():
+    random.seed(1)  # bagged features are drawn by it
     with tf.Graph().as_default():
         tf.set_random_seed(1)
         yield
@@ -349,6 +352,21 @@ def test_settings_as_tensorflows_message():
     assert tensor_forest.build_params_proto(made).num_splits_to_consider.linear.max_val == 9
 
 
+def test_texts_of_settings_name_their_enumerations(tmp_path):
+    path = tmp_path / "forest"
+    path.write_text("pruning_type { type: SPLIT_PRUNE_HALF } finish_type { type: SPLIT_FINISH_DOMINATE_BOOTSTRAP }")
+    made = tensor_forest.build_params_proto(settings(param_file=str(path)))
+    assert (made.pruning_type.type, made.finish_type.type) == (1, 3)
+    pruning = forests.SplitPruningConfig(prune_every_samples=forests.DepthDependentParam(constant_value=3), type=1)
+    assert pruning.SerializeToString() == b"\n\x05\r\x00\x00@@\x10\x01" and text_format.MessageToString(pruning).endswith("}\ntype: SPLIT_PRUNE_HALF\n")
+
+
+def test_descriptors_of_enumerations():
+    pytest.importorskip("google.protobuf")
+    kinds = [c.DESCRIPTOR.fields_by_name[f].enum_type.name for c, f in ((forests.InequalityTest, "type"), (forests.BinaryNode, "default_direction"))]
+    assert kinds == ["Type", "Direction"]
+
+
 @pytest.mark.parametrize("classes", [1, 2, 3])
 def test_estimators_of_forests(classes):
     x, y = examples(400, 1)
@@ -374,3 +392,46 @@ def test_training_ends_where_the_loss_stays():
     learn = estimator.TensorForestEstimator(settings(num_features=4, max_nodes=3), early_stopping_rounds=4)
     learn.fit(x=x, y=y, steps=100, batch_size=100)
     assert 4 < learn.get_variable_value("global_step") < 20
+
+
+@pytest.mark.parametrize(
+    "steps, losses, least, ends",
+    [
+        (range(1, 9), [100, 99.5, 98.9, 98, 97.5, 97.4, 97.3, 97.3], [None, 99.5, 99.5, 98, 98, 98, 98, 98], 6),
+        (range(1, 7), [-100, -100.5, -101.5, -102, -102, -102], [None, -100.5, -101.5, -102, -102, -102], None),
+        ([1, 2, 1, 2, 3, 4, 5], [5, 5, 6, 6, 6, 6, 6], [None, 5, None, 6, 6, 6, 6], 6),
+    ],
+    ids=["a part of the least", "below zero", "begun anew"],
+)
+def test_when_training_stops(steps, losses, least, ends):
+    hook = estimator.TensorForestLossHook(2, 0.01)
+    seen, stops = [], []
+    for i, (step, loss) in enumerate(zip(steps, losses)):
+        context, results = tf.train.SessionRunContext(None, None), {"global_step": step, "current_loss": loss}
+        hook.after_run(context, tf.train.SessionRunValues(results, None, None))
+        seen.append(hook.min_loss)
+        stops += [i] if context.stop_requested else []
+    assert seen == least and stops[:1] == ([] if ends is None else [ends])
+
+
+@pytest.mark.parametrize("local_eval", [False, True])
+def test_where_a_forest_is_and_what_ends_its_training(local_eval):
+    devices, x, y = [], *examples(20, 1)
+
+    class Graphs(tensor_forest.RandomForestGraphs):
+        def __init__(self, params, device_assigner=None):
+            devices.append(device_assigner)
+            super().__init__(params, device_assigner=device_assigner)
+
+    made = settings(num_features=4, num_classes=3)
+    core = estimator.CoreTensorForestEstimator(made, "/cpu:0", graph_builder_class=Graphs, local_eval=local_eval, include_all_in_serving=True)
+    for mode in ("train", "eval", "infer"):
+        with tf.Graph().as_default():
+            tf.train.create_global_step()
+            spec = core.model_fn({"x": tf.constant(x)}, None if mode == "infer" else tf.constant(y), mode, core.config)
+            if mode == "train":
+                assert [hook.loss_op for hook in spec.training_hooks] == [spec.loss]
+    assert devices == ["/cpu:0", None if local_eval else "/cpu:0", None]
+    assert sorted(spec.export_outputs) == ["serving_default", "tensorforest_all"]
+    assert all(sorted(output.outputs) == sorted(spec.predictions) for output in spec.export_outputs.values())
+    assert "prediction_variance" in spec.predictions

@@ -203,9 +203,9 @@ decision_trees.SparseVector: 1 sparse_value map<int64,decision_trees.Value>
 decision_trees.Leaf: 1 vector decision_trees.Vector@leaf; 2 sparse_vector decision_trees.SparseVector@leaf; 3 additional_data *Any
 decision_trees.FeatureId: 1 id StringValue; 2 additional_data *Any
 decision_trees.ObliqueFeatures: 1 features *decision_trees.FeatureId; 2 weights *float
-decision_trees.InequalityTest: 1 feature_id decision_trees.FeatureId@FeatureSum; 4 oblique decision_trees.ObliqueFeatures@FeatureSum; 2 type int32; 3 threshold decision_trees.Value
+decision_trees.InequalityTest: 1 feature_id decision_trees.FeatureId@FeatureSum; 4 oblique decision_trees.ObliqueFeatures@FeatureSum; 2 type enum; 3 threshold decision_trees.Value
 decision_trees.MatchingValuesTest: 1 feature_id decision_trees.FeatureId; 2 value *decision_trees.Value; 3 inverse bool
-decision_trees.BinaryNode: 1 left_child_id Int32Value; 2 right_child_id Int32Value; 3 default_direction int32; 4 inequality_left_child_test decision_trees.InequalityTest@left_child_test; 5 custom_left_child_test Any@left_child_test
+decision_trees.BinaryNode: 1 left_child_id Int32Value; 2 right_child_id Int32Value; 3 default_direction enum; 4 inequality_left_child_test decision_trees.InequalityTest@left_child_test; 5 custom_left_child_test Any@left_child_test
 decision_trees.TreeNode: 1 node_id Int32Value; 2 depth Int32Value; 3 subtree_size Int32Value; 4 binary_node decision_trees.BinaryNode@node_type; 5 leaf decision_trees.Leaf@node_type; 6 custom_node_type Any@node_type; 7 additional_data *Any
 decision_trees.DecisionTree: 1 nodes *decision_trees.TreeNode; 2 additional_data *Any
 decision_trees.Model: 1 decision_tree decision_trees.DecisionTree@model; 2 ensemble decision_trees.Ensemble@model; 3 custom_model Any@model; 4 additional_data *Any
@@ -227,8 +227,8 @@ tensorforest.LinearParam: 1 slope float; 2 y_intercept float; 3 min_val float; 4
 tensorforest.ExponentialParam: 1 bias float; 2 base float; 3 multiplier float; 4 depth_multiplier float
 tensorforest.ThresholdParam: 1 on_value float; 2 off_value float; 3 threshold float
 tensorforest.DepthDependentParam: 1 constant_value float@ParamType; 2 linear tensorforest.LinearParam@ParamType; 3 exponential tensorforest.ExponentialParam@ParamType; 4 threshold tensorforest.ThresholdParam@ParamType
-tensorforest.SplitPruningConfig: 1 prune_every_samples tensorforest.DepthDependentParam; 2 type int32
-tensorforest.SplitFinishConfig: 1 check_every_steps tensorforest.DepthDependentParam; 2 type int32
+tensorforest.SplitPruningConfig: 1 prune_every_samples tensorforest.DepthDependentParam; 2 type enum
+tensorforest.SplitFinishConfig: 1 check_every_steps tensorforest.DepthDependentParam; 2 type enum
 tensorforest.TensorForestParams: 1 leaf_type enum; 2 stats_type enum; 3 collection_type enum; 4 pruning_type tensorforest.SplitPruningConfig; 5 finish_type tensorforest.SplitFinishConfig; 6 num_trees int32; 7 max_nodes int32; 21 num_features int32; 19 inequality_test_type enum; 8 is_regression bool; 9 drop_final_class bool; 10 collate_examples bool; 11 checkpoint_stats bool; 20 use_running_stats_method bool; 22 initialize_average_splits bool; 23 inference_tree_paths bool; 12 num_outputs int32; 13 num_splits_to_consider tensorforest.DepthDependentParam; 14 split_after_samples tensorforest.DepthDependentParam; 15 dominate_fraction tensorforest.DepthDependentParam; 18 min_split_samples tensorforest.DepthDependentParam; 16 graph_dir string; 17 num_select_features int32; 24 num_classes_to_track int32
 boosted_trees.QuantileConfig: 1 eps double; 2 num_quantiles int64
 boosted_trees.QuantileEntry: 1 value float; 2 weight float; 3 min_rank float; 4 max_rank float

@@ -24,11 +24,12 @@ def _camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def _set_type(made: Any, kind: str, name: str, registry: Any) -> None:
+def _set_type(made: Any, kind: str, name: str, registry: Any, message: str = "") -> None:
+    enum = enums.of_field(message, name) if kind == "enum" else None
     if kind in registry:
         made.type, made.type_name = made.TYPE_MESSAGE, ".%s.%s" % (_PACKAGE, kind)
-    elif kind == "enum" and name in enums.OF_FIELDS:
-        made.type, made.type_name = made.TYPE_ENUM, ".%s.%s" % (_PACKAGE, _plain(enums.OF_FIELDS[name]))
+    elif enum is not None:
+        made.type, made.type_name = made.TYPE_ENUM, ".%s.%s" % (_PACKAGE, _plain(enum))
     else:
         made.type = getattr(made, "TYPE_" + ("INT32" if kind == "enum" else kind.upper()))
 
@@ -43,12 +44,12 @@ def _add_fields(made: Any, full_name: str, cls: Any, registry: Any) -> None:
                 made.oneof_decl.add(name=field.oneof)
             out.oneof_index = oneofs[field.oneof]
         if not field.key_kind:
-            _set_type(out, field.kind, field.name, registry)
+            _set_type(out, field.kind, field.name, registry, full_name)
             continue
         entry = made.nested_type.add(name=_camel(field.name) + "Entry")
         entry.options.map_entry = True
         _set_type(entry.field.add(name="key", number=1, label=1), field.key_kind, "", registry)
-        _set_type(entry.field.add(name="value", number=2, label=1), field.kind, field.name, registry)
+        _set_type(entry.field.add(name="value", number=2, label=1), field.kind, field.name, registry, full_name)
         out.type, out.type_name = out.TYPE_MESSAGE, ".%s.%s.%s" % (_PACKAGE, full_name, entry.name)
 
 

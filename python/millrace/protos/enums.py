@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, ItemsView, KeysView, ValuesView
+from typing import Dict, ItemsView, KeysView, Optional, ValuesView
 
 
 class Enum:
@@ -20,6 +20,10 @@ class Enum:
         if number not in self._names:
             raise ValueError("Enum %s has no name defined for value %r" % (self.__name__, number))
         return self._names[number]
+
+    def text(self, number: int) -> str:
+        """The name of a number, or the number where it has none."""
+        return self._names.get(number) or str(number)
 
     def Value(self, name: str) -> int:
         """The number of a name. ValueError when there is none."""
@@ -116,6 +120,7 @@ MultiClassStrategy = Enum(
     "LearnerConfig.MultiClassStrategy", {"MULTI_CLASS_STRATEGY_UNSPECIFIED": 0, "TREE_PER_CLASS": 1, "FULL_HESSIAN": 2, "DIAGONAL_HESSIAN": 3}
 )
 WeakLearnerType = Enum("LearnerConfig.WeakLearnerType", {"NORMAL_DECISION_TREE": 0, "OBLIVIOUS_DECISION_TREE": 1})
+Direction = Enum("BinaryNode.Direction", {"LEFT": 0, "RIGHT": 1})
 InequalityType = Enum("Type", {"LESS_OR_EQUAL": 0, "LESS_THAN": 1, "GREATER_OR_EQUAL": 2, "GREATER_THAN": 3})
 VariableSynchronization = Enum(
     "VariableSynchronization", {"VARIABLE_SYNCHRONIZATION_" + name: i for i, name in enumerate(("AUTO", "NONE", "ON_WRITE", "ON_READ"))}
@@ -123,7 +128,7 @@ VariableSynchronization = Enum(
 VariableAggregation = Enum("VariableAggregation", {"VARIABLE_AGGREGATION_" + name: i for i, name in enumerate(("NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"))})
 
 MODULE_ENUMS = {"DataType": DataType, "Code": Code, "VariableSynchronization": VariableSynchronization, "VariableAggregation": VariableAggregation}
-# By the names of fields. Other fields that are enums are numbers in texts and descriptors.
+# By the names of fields, those of one message alone by its name, too. Other fields that are enums are numbers in texts and descriptors.
 OF_FIELDS = {
     **dict.fromkeys(("dtype", "type", "tensor_dtype_value"), DataType),
     "type_spec_class": TypeSpecClass,
@@ -136,11 +141,15 @@ OF_FIELDS = {
     "stats_type": StatsModelType,
     "collection_type": SplitCollectionType,
     "inequality_test_type": InequalityType,
+    "decision_trees.InequalityTest.type": InequalityType,
+    "decision_trees.BinaryNode.default_direction": Direction,
+    "tensorforest.SplitPruningConfig.type": SplitPruningStrategyType,
+    "tensorforest.SplitFinishConfig.type": SplitFinishStrategyType,
     "synchronization": VariableSynchronization,
     "aggregation": VariableAggregation,
 }
 
 
-def names_of(enum: Enum) -> Dict[int, str]:
-    """{number: name}."""
-    return dict(enum._names)
+def of_field(message: str, field: str) -> Optional[Enum]:
+    """The enumeration of a message's field, or None where its values are numbers alone."""
+    return OF_FIELDS.get("%s.%s" % (message, field), OF_FIELDS.get(field))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of random forests and of decision trees, of the packages tensorflow.tensorforest and tensorflow.decision_trees. Fields that are called
-`type` or `default_direction` are numbers in texts."""
+"""The messages of random forests and of decision trees, of the packages tensorflow.tensorforest and tensorflow.decision_trees."""
 
 from millrace.protos import enums
 from millrace.protos.definitions import decision_trees as _trees
@@ -42,5 +41,5 @@ for _enum in (LeafModelType, StatsModelType, SplitCollectionType, SplitPruningSt
     globals().update(_enum.items())
 for _name, _number in enums.InequalityType.items():
     setattr(InequalityTest, _name, _number)
-setattr(BinaryNode, "LEFT", 0)
-setattr(BinaryNode, "RIGHT", 1)
+for _name, _number in enums.Direction.items():
+    setattr(BinaryNode, _name, _number)

@@ -6,9 +6,8 @@ from __future__ import annotations
 import re
 from typing import Any, List, NamedTuple
 
-from millrace.protos import definitions
+from millrace.protos import definitions, enums
 from millrace.protos.message import _DEPTH, DecodeError, Field
-from millrace.protos.text_writer import ENUM_NAMES
 
 _TOKEN = re.compile(r"""\s+|\#[^\n]*|(?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<word>[A-Za-z0-9_.+\-/]+)|(?P<mark>[{}\[\]:<>,;])""")
 ParseError = DecodeError
@@ -210,9 +209,9 @@ _BOOLS = {"true": True, "True": True, "t": True, "1": True, "false": False, "Fal
 
 
 def _enum(field: Any, token: _Token) -> int:
-    names = {v: k for k, v in ENUM_NAMES.get(field.name, {}).items()}
-    if token.text in names:
-        return names[token.text]
+    enum = enums.of_field(field.owner.__qualname__, field.name)
+    if enum is not None and token.text in enum.keys():
+        return enum.Value(token.text)
     for cls in definitions._registry.values():
         value = getattr(cls, token.text, None)
         if isinstance(value, int):

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator
+from typing import Any, Iterator
 
 import numpy as np
 
 from millrace.protos import enums
 
-ENUM_NAMES: Dict[str, Dict[int, str]] = {field: enums.names_of(enum) for field, enum in enums.OF_FIELDS.items()}
 _ESCAPED = np.array([chr(i) if 32 <= i < 127 else "\\%03o" % i for i in range(256)], "S4")  # shorter ones end in zeros
 _ESCAPED[[10, 13, 9, 34, 39, 92]] = [b"\\n", b"\\r", b"\\t", b'\\"', b"\\'", b"\\\\"]
 
@@ -28,8 +27,8 @@ def _scalar_text(field: Any, value: Any) -> str:
         return "true" if value else "false"
     if field.kind == "float":
         return "%.9g" % value if float("%.7g" % value) != value else "%.7g" % value
-    names = ENUM_NAMES.get(field.name) if field.kind == "enum" else None
-    return str(names.get(value, value) if names else value)
+    enum = enums.of_field(field.owner.__qualname__, field.name) if field.kind == "enum" else None
+    return str(value) if enum is None else enum.text(value)
 
 
 def lines_of(message: Any, indent: str = "") -> Iterator[str]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from millrace import tf_logging
 from millrace.contrib import estimator as core_heads
@@ -13,15 +13,15 @@ from millrace.contrib.learn.estimators import Estimator
 from millrace.contrib.learn.head_classes import multi_class_head
 from millrace.contrib.tensor_forest.forest import RandomForestGraphs
 from millrace.estimator import Estimator as CoreEstimator
+from millrace.estimator.export_output import PredictOutput
 from millrace.framework import missing
-from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.ops import control_flow_ops, gen_ops, math_ops, state_ops
+from millrace.saved_model.signature_constants import DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from millrace.summary import scalar
 from millrace.train.global_step import get_global_step
 from millrace.train.hooks import SessionRunArgs, SessionRunHook
 
-KEYS_NAME = "keys"
 LOSS_NAME = "rf_training_loss"
 TREE_PATHS_PREDICTION_KEY = "tree_paths"
 VARIANCE_PREDICTION_KEY = "prediction_variance"
@@ -49,7 +49,8 @@ class TensorForestRunOpAtEndHook(SessionRunHook):
 
 
 class TensorForestLossHook(SessionRunHook):
-    """Stops training when the loss has not fallen by early_stopping_loss_threshold within early_stopping_rounds steps."""
+    """Stops training when early_stopping_rounds steps have not made the loss less by the part early_stopping_loss_threshold of the least one. It begins
+    anew where the global step goes back. The first step's loss does not count."""
 
     def __init__(self, early_stopping_rounds: int, early_stopping_loss_threshold: Optional[float] = None, loss_op: Any = None) -> None:
         self.early_stopping_rounds, self.loss_op = early_stopping_rounds, loss_op
@@ -65,9 +66,12 @@ class TensorForestLossHook(SessionRunHook):
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """Stops where there was no progress."""
         step, loss = int(run_values.results["global_step"]), float(run_values.results["current_loss"])
-        passed = step - self.last_step if 0 <= self.last_step < step else 0
-        self.last_step, self.steps = step, self.steps + passed
-        if self.min_loss is None or loss < self.min_loss - (self.early_stopping_loss_threshold or 0):
+        last, self.last_step = self.last_step, step
+        if last == -1 or step < last:
+            self.min_loss, self.steps = None, 0
+            return
+        self.steps += step - last
+        if self.min_loss is None or loss < self.min_loss - self.min_loss * (self.early_stopping_loss_threshold or 0):
             self.min_loss, self.steps = loss, 0
         if self.steps > self.early_stopping_rounds:
             tf_logging.info("TensorForestLossHook requesting stop.")
@@ -125,10 +129,10 @@ def get_model_fn(
         if feature_columns:
             seen = {str(key.name): value for key, value in layers.transform_features(seen, list(feature_columns)).items()}
         weights, keys = features.get(weights_name), features.get(keys_name)
-        builder = graph_builder_class(params, device_assigner=None if mode == "eval" and local_eval else device_assigner)
+        is_local = mode == "infer" or (mode == "eval" and local_eval)
+        builder = graph_builder_class(params, device_assigner=None if is_local else device_assigner)
         said, paths, variance = builder.inference_graph(seen)
         scalar("average_tree_size", builder.average_size())
-        hooks = []
 
         def train(loss: Any) -> Any:
             del loss  # trees grow by counting
@@ -136,57 +140,40 @@ def get_model_fn(
             grow = builder.training_graph(seen, labels, num_trainers=num_trainers, trainer_id=trainer_id, **given)
             return control_flow_ops.group(grow, state_ops.assign_add(get_global_step(), 1))
 
-        if mode == "train":
-            told = builder.training_loss(seen, labels, name=LOSS_NAME)
-            if early_stopping_rounds:
-                hooks.append(TensorForestLossHook(early_stopping_rounds, early_stopping_loss_threshold, told))
-            if report_feature_importances:
-                hooks.append(TensorForestRunOpAtEndHook({"feature_importances": builder.feature_importances()}))
+        def hooks(given: Any, loss: Any) -> List[SessionRunHook]:
+            made = list(given or [])
+            if mode == "train" and report_feature_importances:
+                made.append(TensorForestRunOpAtEndHook({"feature_importances": builder.feature_importances()}))
+            if mode == "train" and early_stopping_rounds:
+                made.append(TensorForestLossHook(early_stopping_rounds, early_stopping_loss_threshold, loss))
+            return made
+
         extra = {TREE_PATHS_PREDICTION_KEY: paths} if params.inference_tree_paths else {}
         extra[VARIANCE_PREDICTION_KEY] = variance
         if keys is not None:
-            extra[keys_name or KEYS_NAME] = keys
+            extra[keys_name] = keys
         given_logits = _logits(params, said)
         if is_core:
             spec = model_head.create_estimator_spec(features, mode, given_logits, labels=labels, train_op_fn=train)
-            return spec._replace(
-                predictions={**spec.predictions, **extra} if spec.predictions else extra, training_hooks=list(spec.training_hooks or []) + hooks
-            )
+            predictions = {**(spec.predictions or {}), **extra}
+            if include_all_in_serving and mode == "infer":  # instead of what the head exports
+                everything = PredictOutput(predictions)
+                spec = spec._replace(export_outputs={DEFAULT_SERVING_SIGNATURE_DEF_KEY: everything, ALL_SERVING_KEY: everything})
+            return spec._replace(predictions=predictions, training_hooks=hooks(spec.training_hooks, spec.loss))
         made = model_head.create_model_fn_ops(features=features, labels=labels, mode=mode, train_op_fn=train, logits=given_logits, scope=head_scope)
         predictions = {**made.predictions, **extra}
         alternatives = dict(made.output_alternatives or {})
         if include_all_in_serving:
             alternatives[ALL_SERVING_KEY] = (0, predictions)
-        return made._replace(predictions=predictions, output_alternatives=alternatives, training_hooks=list(made.training_hooks) + hooks)
+        return made._replace(predictions=predictions, output_alternatives=alternatives, training_hooks=hooks(made.training_hooks, made.loss))
 
     return model_fn
 
 
-def _made(of: Dict[str, Any], output_type: int) -> Callable[..., Any]:
-    """The model function of an estimator's arguments, which an older release may have had other names for."""
-    if of["graph_builder_class"] is None:
-        raise at_user_line(ValueError("graph_builder_class must be given"))
-    return get_model_fn(
-        of["params"].fill(),
-        of["graph_builder_class"],
-        of["device_assigner"],
-        feature_columns=of["feature_columns"],
-        model_head=of["head"],
-        weights_name=of["weight_column"],
-        keys_name=of["keys_column"],
-        early_stopping_rounds=of["early_stopping_rounds"],
-        early_stopping_loss_threshold=of["early_stopping_loss_threshold"],
-        num_trainers=of["num_trainers"],
-        trainer_id=of["trainer_id"],
-        report_feature_importances=of["report_feature_importances"],
-        local_eval=of["local_eval"],
-        include_all_in_serving=of["include_all_in_serving"],
-        output_type=output_type,
-    )
+class _OfForest:
+    """The arguments of both estimators, before the estimator among their bases. The settings params are filled in."""
 
-
-class TensorForestEstimator(Estimator):
-    """Trains, evaluates and asks a forest. Its settings are filled in."""
+    _output_type: int
 
     def __init__(
         self,
@@ -209,33 +196,34 @@ class TensorForestEstimator(Estimator):
         head: Any = None,
         include_all_in_serving: bool = False,
     ) -> None:
-        made = _made(locals(), ModelBuilderOutputType.MODEL_FN_OPS)
-        super().__init__(model_fn=made, model_dir=model_dir, config=config, feature_engineering_fn=feature_engineering_fn)
+        model_fn = get_model_fn(
+            params.fill(),
+            graph_builder_class,
+            device_assigner,
+            feature_columns=feature_columns,
+            model_head=head,
+            weights_name=weight_column,
+            keys_name=keys_column,
+            early_stopping_rounds=early_stopping_rounds,
+            early_stopping_loss_threshold=early_stopping_loss_threshold,
+            num_trainers=num_trainers,
+            trainer_id=trainer_id,
+            report_feature_importances=report_feature_importances,
+            local_eval=local_eval,
+            include_all_in_serving=include_all_in_serving,
+            output_type=self._output_type,
+        )
+        of_learn = {"feature_engineering_fn": feature_engineering_fn} if self._output_type == ModelBuilderOutputType.MODEL_FN_OPS else {}
+        super().__init__(model_fn=model_fn, model_dir=model_dir, config=config, **of_learn)  # type: ignore[call-arg]
 
 
-class CoreTensorForestEstimator(CoreEstimator):
-    """The same for tf.estimator."""
+class TensorForestEstimator(_OfForest, Estimator):
+    """Trains, evaluates and asks a forest by tf.contrib.learn."""
 
-    def __init__(
-        self,
-        params: Any,
-        device_assigner: Any = None,
-        model_dir: Optional[str] = None,
-        feature_columns: Any = None,
-        graph_builder_class: Callable[..., Any] = RandomForestGraphs,
-        config: Any = None,
-        weight_column: Optional[str] = None,
-        keys_column: Optional[str] = None,
-        feature_engineering_fn: Any = None,
-        early_stopping_rounds: Optional[int] = 100,
-        early_stopping_loss_threshold: Optional[float] = 0.001,
-        num_trainers: int = 1,
-        trainer_id: int = 0,
-        report_feature_importances: bool = False,
-        local_eval: bool = False,
-        version: Any = None,
-        head: Any = None,
-        include_all_in_serving: bool = False,
-    ) -> None:
-        made = _made(locals(), ModelBuilderOutputType.ESTIMATOR_SPEC)
-        super().__init__(model_fn=made, model_dir=model_dir, config=config)
+    _output_type = ModelBuilderOutputType.MODEL_FN_OPS
+
+
+class CoreTensorForestEstimator(_OfForest, CoreEstimator):
+    """The same by tf.estimator, which has no feature_engineering_fn."""
+
+    _output_type = ModelBuilderOutputType.ESTIMATOR_SPEC

@@ -10,7 +10,7 @@ import numpy as np
 from millrace import tf_logging
 from millrace.contrib.framework import VariableDeviceChooser
 from millrace.contrib.tensor_forest import columns
-from millrace.contrib.tensor_forest.params import build_params_proto
+from millrace.contrib.tensor_forest.params import build_params_proto, serialized
 from millrace.contrib.tensor_forest.variables import fertile_stats_variable, tree_variable
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
@@ -26,7 +26,7 @@ class TreeVariables:
     """A tree and the statistics of its leaves, which only training has."""
 
     def __init__(self, params: Any, tree_num: int, training: bool, tree_config: Any = "", tree_stat: Any = "") -> None:
-        proto = _serialized(params)
+        proto = serialized(params)
         self.stats = fertile_stats_variable(proto, tree_stat, self.get_tree_name("stats", tree_num)) if training else None
         self.tree = tree_variable(proto, tree_config, self.stats, self.get_tree_name("tree", tree_num))
 
@@ -208,10 +208,6 @@ class RandomTreeGraphs:
     def feature_usage_counts(self) -> Tensor:
         """How many nodes are split by each feature."""
         return gen_ops.feature_usage_counts(self.variables.tree, params=self.params.serialized_params_proto)
-
-
-def _serialized(params: Any) -> bytes:
-    return bytes(build_params_proto(params).SerializeToString())
 
 
 def _inputs(dense: Any, sparse: Optional[SparseTensor]) -> _Data:

@@ -130,5 +130,5 @@ def serialized(params: Any) -> bytes:
     """The attribute `params` of ops: of bytes, of a message, or of settings that are filled in."""
     if isinstance(params, bytes):
         return params
-    made = build_params_proto(params) if isinstance(params, ForestHParams) else params
+    made = params if hasattr(params, "SerializeToString") else build_params_proto(params)
     return bytes(made.SerializeToString())

@@ -218,6 +218,7 @@ eager.run_test_in_graph_and_eager_modes = testing.test_util:run_in_graph_and_eag
 eager.run_all_tests_in_graph_and_eager_modes = testing.test_util:run_all_in_graph_and_eager_modes
 crf lookup opt signal staging tensorboard tfprof nn image all_reduce gan integrate solvers summary sparsemax mixed_precision optimizer_v2 linear_optimizer = %
 nccl = contrib.all_reduce
+stat_summarizer = profiler.stat_summarizer
 layers.summaries = contrib.layers_summaries contrib.slim_summaries
 slim.summaries slim.python.slim.summaries = contrib.slim_summaries
 predictor predictor.python.predictor predictor.predictor_factories predictor.saved_model_predictor predictor.core_estimator_predictor = contrib.predictor

@@ -121,6 +121,8 @@ def test_lines_of_operations_for_tensorboard(tmp_path):
     assert x["outputs"] == [{"shape": [-1, 2], "dtype": "float32", "numBytesPerElem": 4, "consumers": ["y"]}] == y["inputs"]
     assert any(line["filePath"] == os.path.abspath(__file__) for line in x["traceback"])
     (mine,) = [file for file in told["files"] if file["filePath"] == os.path.abspath(__file__)]
+    gone = str(tmp_path / "gone.py")
+    assert trace._file(gone) == {"filePath": gone}
     assert mine["sourceCode"].startswith("# SPDX") and "multilineStatements" in mine
     assert trace.TraceInfo.FromString(trace.TraceInfo(ops=[{"name": "x", "op_type": "Relu"}]).SerializeToString()).ops[0].op_type == "Relu"
 
@@ -128,6 +130,7 @@ def test_lines_of_operations_for_tensorboard(tmp_path):
 def test_what_nodes_of_traced_steps_took():
     x = tf.placeholder(tf.float32, [1, 2], name="x")
     product = tf.matmul(x, tf.constant([[2.0], [2.0]]), name="product")
+    assert tf.contrib.stat_summarizer.NewStatSummarizer is pywrap.NewStatSummarizer
     summed = pywrap.NewStatSummarizer(tf.get_default_graph().as_graph_def().SerializeToString())
     with tf.Session() as session:
         for _ in range(3):

@@ -48,6 +48,14 @@ def test_scales(helpers):
                 run(make(value, validate_args=True, assert_positive=positive).to_dense())
 
 
+def test_checks_that_are_built_in_are_named():
+    util = names.find("python.ops.distributions.util")
+    for check in (util.embed_check_nonnegative_integer_form, lambda x, name: util.embed_check_integer_casting_closed(x, tf.int32, name=name)):
+        assert run(check(tf.constant([1.0, 2.0]), name="checked")).tolist() == [1, 2]
+        with pytest.raises(ValueError, match="At least one of name"):
+            check(tf.constant([1.0]), name=None)
+
+
 def test_shapes(helpers):
     loc, diag = np.zeros((2, 3)), np.ones((5, 1, 3))
     assert helpers.shapes_from_loc_and_scale(tf.constant(loc), tf.linalg.LinearOperatorDiag(diag)) == (tf.TensorShape([5, 2]), tf.TensorShape([3]))

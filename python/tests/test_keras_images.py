@@ -139,6 +139,15 @@ def test_batches_of_a_table(table, tmp_path, settings, first, targets):
         assert next(weighted)[2].tolist() == [0, 1, 2] and weighted.samples == 8
 
 
+def test_tables_without_a_generator_and_with_arguments_of_1_13(table, tmp_path):
+    settings = {"directory": str(tmp_path), "target_size": (2, 2), "shuffle": False, "class_mode": None, "validate_filenames": False}
+    plain = next(I.DataFrameIterator(table, batch_size=2, **settings))
+    with pytest.warns(DeprecationWarning) as told:
+        made = I.ImageDataGenerator().flow_from_dataframe(table, batch_size=2, has_ext=True, sort=True, drop_duplicates=True, **settings)
+    assert [str(w.message).split()[0] for w in told] == ["has_ext", "sort", "drop_duplicates"]
+    np.testing.assert_array_equal(plain, next(made))
+
+
 def test_tables_that_do_not_fit_are_refused(table, tmp_path):
     generator = I.ImageDataGenerator()
     for kind, text, settings in (

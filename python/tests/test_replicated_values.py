@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values and variables with a copy for each replica, as strategies of programs make them."""
 
+import collections
+
 import pytest
 
 import millrace as tf
@@ -35,8 +37,10 @@ def test_structures_of_replicas_become_one_and_part_again():
         values.select_device_mirrored("/cpu:0", together)
     mirrored = values.regroup(devices, (first, second), values.Mirrored)
     assert values.select_device_mirrored("/cpu:1", mirrored) == second and mirrored[0] + 1 == 2 and 10 - mirrored[0] == 9 and mirrored[0].get("/cpu:1") == 4
-    with pytest.raises(ValueError, match="other keys"):
+    with pytest.raises(ValueError, match="same set of keys"):
         values.regroup(devices, ({"a": 1}, {"b": 1}))
+    by_default = values.regroup(devices, [collections.defaultdict(list, {"b": v, "a": [v, 3]}) for v in (1, 2)])
+    assert by_default["b"].values == (1, 2) and by_default["a"][1] == 3 and values.select_replica(1, by_default) == {"b": 2, "a": [2, 3]}
 
 
 def test_per_replica_values_are_composite():
@@ -49,8 +53,8 @@ def test_per_replica_values_are_composite():
         assert [v.tolist() for v in session.run(list(more.values) + list(chosen.values))] == [11.0, [15.0, 16.0], 1.0, [5.0, 6.0]]
 
 
-def copies(kind, aggregation, strategy=None):
-    made = [tf.get_variable(name, initializer=value, use_resource=True) for name, value in (("v", 1.0), ("v/replica", 2.0))]
+def copies(kind, aggregation, strategy=None, dtype=tf.float32):
+    made = [tf.get_variable(name, initializer=tf.constant(value, dtype), use_resource=True) for name, value in (("v", 1), ("v/replica", 2))]
     return made, kind(strategy, values.ReplicaDeviceMap(TWO), made, aggregation)
 
 
@@ -88,6 +92,22 @@ def test_variables_of_each_replica_are_read_together(aggregation, read, restored
         assert session.run(made) == [4.0 if aggregation == "SUM" else 8.0] * 2
         saver.restore(session, path)
         assert session.run(made) == [restored, restored]
+
+
+@pytest.mark.parametrize("aggregation, read, assigned, restored", [("SUM", 3, 4, 1), ("MEAN", 1.5, 9, 1)])
+def test_whole_numbers_of_each_replica_are_parted_as_whole_numbers(aggregation, read, assigned, restored, tmp_path):
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    made, variable = copies(values.SyncOnReadVariable, tf.VariableAggregation[aggregation], strategy, tf.int64)
+    with strategy.scope():
+        across, saver, assign = variable.read_value(), tf.train.Saver([variable]), variable.assign(9)
+    with tf.Session() as session:
+        session.run(variable.initializer)
+        path = saver.save(session, str(tmp_path / "model"))
+        assert session.run(across) == read and tf.train.load_checkpoint(path).get_tensor("v").dtype == "int64"
+        session.run(assign)
+        assert session.run(made) == [assigned] * 2
+        saver.restore(session, path)
+        assert session.run(made) == [restored] * 2
 
 
 def test_replicas_set_a_variable_by_its_aggregation():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from millrace.framework import nest
 from millrace.framework import replicated_values as replicated
 from millrace.framework.cross_device_ops import ReduceOp, aggregate_tensors_or_indexed_slices, divide_by_n_tensors_or_indexed_slices
 from millrace.framework.cross_device_ops import copy_tensor_or_indexed_slices_to_device as _copied
@@ -78,21 +79,22 @@ def regroup(per_device: Dict[str, Any], wrap_class: Callable[[Dict[str, Any]], A
 
 def select_device(device: str, structured: Any) -> Any:
     """What a device has of a structure that regroup made."""
-    return replicated._mapped(lambda v: v.get(device) if isinstance(v, replicated.DistributedValues) else v, structured)
+    return nest.map_structure(lambda v: v.get(device) if isinstance(v, replicated.DistributedValues) else v, structured)
 
 
 class PerDeviceDataIterator:
     """Gives each device an element in turn."""
 
     def __init__(self, iterator: Any, devices: Sequence[str], dataset: Any) -> None:
-        self._iterator, self._devices, self._dataset = iterator, devices, dataset
+        del dataset  # the iterator knows it
+        self._iterator, self._devices = iterator, devices
 
     initializer = property(lambda self: self._iterator.initializer, doc="Sets it to the beginning.")
 
     def get_next(self) -> Any:
         """The next elements, one for each device; what is left over at the end is left out."""
         batch = self._iterator.get_next()
-        return regroup({name: replicated._mapped(lambda rows, at=i: rows[at], batch) for i, name in enumerate(self._devices)})
+        return regroup({name: nest.map_structure(lambda rows, at=i: rows[at], batch) for i, name in enumerate(self._devices)})
 
 
 class PerDeviceDataset:

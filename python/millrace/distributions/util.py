@@ -52,7 +52,7 @@ def assert_integer_form(
 
 def embed_check_nonnegative_integer_form(x: Any, name: str = "embed_check_nonnegative_integer_form") -> Tensor:
     """x, behind checks that it holds whole numbers of at least 0."""
-    with name_scope(name, "fill_lower_triangular", [x]):
+    with name_scope(name, values=[x]):
         x = convert_to_tensor(x, name="x")
         checks = [check_ops.assert_non_negative(x, message="'{}' must be non-negative.".format(x.op.name))]
         if not x.dtype.is_integer:
@@ -157,7 +157,7 @@ def embed_check_categorical_event_shape(categorical_param: Any, name: str = "emb
 
 def embed_check_integer_casting_closed(x: Any, target_dtype: Any, assert_nonnegative: bool = True, name: str = "embed_check_casting_closed") -> Tensor:
     """x, behind checks that it may be cast to another type and back."""
-    with name_scope(name, "fill_lower_triangular", [x]):
+    with name_scope(name, values=[x]):
         x, target = convert_to_tensor(x, name="x"), dtypes.as_dtype(target_dtype)
         source = x.dtype.base_dtype
         for dtype, what in ((source, "%s.dtype must be integer- or floating-type." % x.op.name), (target, "target_dtype must be integer- or floating-type.")):

@@ -137,7 +137,6 @@ _CONTRIB = {
     "eager": "graphs and sessions: there is no eager execution",
     "cloud": "files of this machine",
     "bigtable": "tf.data",
-    "stat_summarizer": "tf.RunMetadata and tf.profiler",
     "lite": "tf.saved_model",
     "autograph": "tf.cond and tf.while_loop",
     "ffmpeg": "tf.audio, for WAV files",

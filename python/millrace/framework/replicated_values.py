@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, Sequence, Tuple
 
 from millrace.framework import nest
 from millrace.framework.composite_tensors import CompositeTensor
@@ -20,8 +20,6 @@ from millrace.framework.type_spec import TypeSpec, type_spec_from_value
 
 class DeviceMap:
     """Devices by number, each named with all its parts. Two are equal when they are of one class and have the same devices."""
-
-    _indexed = "replicas"
 
     def __init__(self, devices: Sequence[str]) -> None:
         self._devices = tuple(canonicalize(d) for d in devices)
@@ -66,11 +64,11 @@ class DeviceMap:
 
     def replica_for_device(self, device: str) -> int:
         """Which replica is on a device."""
-        raise at_user_line(ValueError("`%s` not indexed by replicas" % type(self).__name__))
+        raise self._of_replicas()
 
     def is_device_in_replica(self, device: str, replica_id: int) -> bool:
         """Whether it is that replica's."""
-        raise at_user_line(ValueError("%s not indexed by replicas" % type(self).__name__))
+        raise self._of_replicas()
 
     def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and bool(vars(self) == vars(other))
@@ -285,44 +283,22 @@ def is_distributed_variable(v: Any) -> bool:
 
 def regroup(device_map: Any, values: Sequence[Any], wrap_class: Any = PerReplica) -> Any:
     """The structures of all replicas as one, whose leaves have a value for each replica; what is the same object in all of them stays itself, and copies of
-    a variable are the variable. ValueError for structures that are not alike."""
-    first = values[0]
-    if isinstance(first, dict):
-        if any(not isinstance(v, dict) or v.keys() != first.keys() for v in values):
-            raise at_user_line(ValueError("the values of replicas have other keys: %s" % [sorted(v) for v in values]))
-        return type(first)({key: regroup(device_map, [v[key] for v in values], wrap_class) for key in first})
-    if isinstance(first, (list, tuple)):
-        if any(not isinstance(v, (list, tuple)) or len(v) != len(first) for v in values):
-            raise at_user_line(ValueError("the values of replicas are not alike: %s" % (values,)))
-        parts = [regroup(device_map, part, wrap_class) for part in zip(*values)]
-        return _sequence_like(first, parts)
-    container = _container(first)
-    if container is not None:
-        if any(_container(v) is not container for v in values):
-            raise at_user_line(ValueError("the values of replicas are copies of several variables: %s" % (values,)))
-        return container
-    if all(v is first for v in values):
-        return first
-    return wrap_class(device_map, tuple(values))
+    a variable are the variable. ValueError or TypeError for structures that are not alike."""
 
+    def together(*leaves: Any) -> Any:
+        container = _container(leaves[0])
+        if any(_container(v) is not container for v in leaves):
+            raise at_user_line(ValueError("the values of replicas are copies of several variables: %s" % (leaves,)))
+        if container is not None:
+            return container
+        return leaves[0] if all(v is leaves[0] for v in leaves) else wrap_class(device_map, leaves)
 
-def _sequence_like(structure: Any, parts: List[Any]) -> Any:
-    if isinstance(structure, tuple) and hasattr(structure, "_fields"):
-        return type(structure)(*parts)
-    return type(structure)(parts)
-
-
-def _mapped(function: Callable[[Any], Any], structured: Any) -> Any:
-    if isinstance(structured, dict):
-        return type(structured)({key: _mapped(function, value) for key, value in structured.items()})
-    if isinstance(structured, (list, tuple)):
-        return _sequence_like(structured, [_mapped(function, part) for part in structured])
-    return function(structured)
+    return nest.map_structure(together, *values)
 
 
 def select_replica(replica_id: int, structured: Any) -> Any:
     """What one replica has of a structure that regroup made."""
-    return _mapped(lambda v: v.values[replica_id] if isinstance(v, DistributedValues) else v, structured)
+    return nest.map_structure(lambda v: v.values[replica_id] if isinstance(v, DistributedValues) else v, structured)
 
 
 def select_device_mirrored(device: str, structured: Any) -> Any:
@@ -333,7 +309,7 @@ def select_device_mirrored(device: str, structured: Any) -> Any:
             raise at_user_line(TypeError("Expected value to be mirrored across replicas: %s in %s." % (value, structured)))
         return value.get(device) if isinstance(value, DistributedValues) else value
 
-    return _mapped(select, structured)
+    return nest.map_structure(select, structured)
 
 
 def update_regroup(extended: Any, device_map: Any, updates: Sequence[Any], group: bool) -> Any:

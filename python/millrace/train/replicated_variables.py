@@ -24,7 +24,34 @@ _NO_AGGREGATION = (
 )
 
 
-class DistributedVariable(Variable, DistributedDelegate):
+class _Updated:
+    """A variable whose updates `_apply` makes."""
+
+    _distribute_strategy: Any
+
+    distribute_strategy = property(lambda self: self._distribute_strategy, doc="The strategy that made it.")
+
+    def _in_its_replica(self) -> bool:
+        replica = get_replica_context()
+        return replica is not None and replica.strategy is self._distribute_strategy
+
+    def _apply(self, method: str, value: Any, use_locking: bool, name: Optional[str], read_value: bool) -> Any:
+        raise NotImplementedError
+
+    def assign(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """An operation that sets it: all copies, or in a replica what its kind says."""
+        return self._apply("assign", value, use_locking, name, read_value)
+
+    def assign_add(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """An operation that adds to it."""
+        return self._apply("assign_add", delta, use_locking, name, read_value)
+
+    def assign_sub(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
+        """An operation that subtracts from it."""
+        return self._apply("assign_sub", delta, use_locking, name, read_value)
+
+
+class DistributedVariable(_Updated, Variable, DistributedDelegate):
     """A variable with a copy on each device of a map. Where nothing else is said it is the first copy."""
 
     _by_creators = False
@@ -36,7 +63,6 @@ class DistributedVariable(Variable, DistributedDelegate):
         for copy in values:
             copy.__dict__["_distributed_container"] = weakref.ref(self)
 
-    distribute_strategy = property(lambda self: self._distribute_strategy, doc="The strategy that made it.")
     initializer = property(lambda self: control_flow_ops.group([v.initializer for v in self._values]), doc="The operation that initializes all copies.")
 
     @property
@@ -71,10 +97,6 @@ class DistributedVariable(Variable, DistributedDelegate):
         for copy in self._values:
             copy.load(value, session)
 
-    def _in_its_replica(self) -> bool:
-        replica = get_replica_context()
-        return replica is not None and replica.strategy is self._distribute_strategy
-
     def _on_all(self, method: str, value: Any, read_value: bool, **kwargs: Any) -> Any:
         """The update of each copy by a value, or by its replica's."""
         made = []
@@ -83,21 +105,6 @@ class DistributedVariable(Variable, DistributedDelegate):
                 own = value.values[number] if isinstance(value, DistributedValues) else value
                 made.append(getattr(copy, method)(own, read_value=read_value and len(self._values) == 1, **kwargs))
         return made[0] if len(made) == 1 else control_flow_ops.group(*made)
-
-    def _apply(self, method: str, value: Any, use_locking: bool, name: Optional[str], read_value: bool) -> Any:
-        raise NotImplementedError
-
-    def assign(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
-        """An operation that sets all copies, or in a replica what its kind says."""
-        return self._apply("assign", value, use_locking, name, read_value)
-
-    def assign_add(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
-        """An operation that adds to them."""
-        return self._apply("assign_add", delta, use_locking, name, read_value)
-
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
-        """An operation that subtracts from them."""
-        return self._apply("assign_sub", delta, use_locking, name, read_value)
 
     __repr__ = __str__ = DistributedValues.__repr__
 
@@ -153,10 +160,16 @@ class SyncOnReadVariable(DistributedVariable):
         if self._aggregation is VariableAggregation.NONE:
             raise at_user_line(ValueError("Could not convert from VariableAggregation.NONE to `tf.distribute.ReduceOp` type"))
         total = math_ops.add_n([copy.read_value() for copy in self._values])
-        return total if self._aggregation is VariableAggregation.SUM else total / len(self._values)
+        return total if self._aggregation is VariableAggregation.SUM else total / len(self._values)  # a mean of whole numbers is none, as in 1.15
 
     def _together(self) -> Any:
-        return array_ops.identity(self._get_cross_replica())
+        return array_ops.identity(math_ops.cast(self._get_cross_replica(), self.dtype))
+
+    def _share(self, value: Any) -> Any:
+        """What each copy is set to, for all of them to be a value together."""
+        if self._aggregation is not VariableAggregation.SUM:
+            return value
+        return math_ops.cast(math_ops.cast(value, self.dtype) / len(self._values), self.dtype)
 
     def _read(self) -> Any:
         found = self.get()
@@ -182,9 +195,7 @@ class SyncOnReadVariable(DistributedVariable):
                     "SyncOnReadVariable does not support `%s` in cross-replica context when aggregation is set to `tf.VariableAggregation.SUM`." % method
                 )
             )
-        if self._aggregation is VariableAggregation.SUM:
-            value = math_ops.cast(value, self.dtype) / len(self._values)
-        return self._on_all(method, value, False, use_locking=use_locking, name=name)
+        return self._on_all(method, self._share(value), False, use_locking=use_locking, name=name)
 
     def _gather_saveables_for_checkpoint(self) -> Dict[str, Callable[..., SaveableObject]]:
         return {"VARIABLE_VALUE": lambda name="": _SyncOnReadSaveable(self, name)}
@@ -200,13 +211,11 @@ class _SyncOnReadSaveable(SaveableObject):
 
     def restore(self, restored_tensors: List[Tensor], restored_shapes: Any) -> Operation:
         value = restored_tensors[0] if restored_shapes is None else array_ops.reshape(restored_tensors[0], restored_shapes[0])
-        copies = self._variable.values
-        if self._variable.aggregation is VariableAggregation.SUM:
-            value = value / len(copies)
-        return control_flow_ops.group([copy.assign(value, read_value=False) for copy in copies])  # type: ignore[return-value]
+        share = self._variable._share(value)
+        return control_flow_ops.group([copy.assign(share, read_value=False) for copy in self._variable.values])  # type: ignore[return-value]
 
 
-class AggregatingVariable(Variable):
+class AggregatingVariable(_Updated, Variable):
     """A variable that replicas share, and set to the sum, the mean or the first of their values."""
 
     _by_creators = False
@@ -216,28 +225,15 @@ class AggregatingVariable(Variable):
         self.__dict__ = {**vars(v), "_distribute_strategy": strategy, "_aggregation": aggregation, "_v": v}
         v.__dict__["_distributed_container"] = weakref.ref(self)
 
-    distribute_strategy = property(lambda self: self._distribute_strategy, doc="The strategy that made it.")
-
     def get(self) -> Any:
         """The variable."""
         return self._v
 
-    def _apply(self, method: str, value: Any, *args: Any) -> Any:
-        replica = get_replica_context()
-        if replica is None or replica.strategy is not self._distribute_strategy:
+    def _apply(self, method: str, value: Any, use_locking: bool, name: Optional[str], read_value: bool) -> Any:
+        args = use_locking, name, read_value
+        if not self._in_its_replica():
             return getattr(self._v, method)(value, *args)
         if self._aggregation is VariableAggregation.NONE:
             raise at_user_line(ValueError(_NO_AGGREGATION % type(self).__name__))
+        replica: Any = get_replica_context()
         return replica.merge_call(lambda strategy, given: getattr(self._v, method)(_merged(strategy, given, self._aggregation, self._v), *args), (value,))
-
-    def assign(self, value: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
-        """An operation that sets it."""
-        return self._apply("assign", value, use_locking, name, read_value)
-
-    def assign_add(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
-        """An operation that adds to it."""
-        return self._apply("assign_add", delta, use_locking, name, read_value)
-
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: Optional[str] = None, read_value: bool = True) -> Any:
-        """An operation that subtracts from it."""
-        return self._apply("assign_sub", delta, use_locking, name, read_value)

@@ -34,7 +34,13 @@ from millrace.keras.preprocessing.image_transforms import (  # noqa: F401
 
 _MODES = {"grayscale": "L", "rgb": "RGB", "rgba": "RGBA"}  # by the names of Keras, those of Pillow
 _KINDS = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".tif", ".tiff")
-_CLASS_MODES = ("binary", "categorical", "input", "multi_output", "raw", "sparse", None)  # of tables
+_NUMBERED = ("binary", "categorical", "sparse")  # the modes in which classes have numbers
+_CLASS_MODES = (*_NUMBERED, "input", "multi_output", "raw", None)  # of tables
+_OF_1_13 = {  # arguments of tables, and what is so without them
+    "has_ext": "the table has the names of files with their endings",
+    "sort": "images come in the table's order where shuffle is False",
+    "drop_duplicates": "pandas.DataFrame.drop_duplicates drops them",
+}
 _RESAMPLING = ("nearest", "bilinear", "bicubic", "hamming", "box", "lanczos")
 
 
@@ -205,13 +211,17 @@ class ImageDataGenerator:
         subset: Optional[str] = None,
         interpolation: str = "nearest",
         validate_filenames: bool = True,
+        **kwargs: Any,
     ) -> "DataFrameIterator":
         """Batches of the images that a table names, by its columns: x_col of files (of the folder, if there is one), y_col of what goes with them.
 
         class_mode: "categorical", "binary" or "sparse" of classes that are text, of "categorical" also lists of them; "raw" of numbers;
         "multi_output" of a list of columns; "input" or None.
+        kwargs: has_ext, sort and drop_duplicates of 1.13, which change nothing; others are not looked at, as in 1.15.
         Raises: ValueError and TypeError where columns are not of the class_mode.
         """
+        for name in filter(kwargs.__contains__, _OF_1_13):
+            warnings.warn("%s is deprecated: %s." % (name, _OF_1_13[name]), DeprecationWarning, stacklevel=2)
         chosen = target_size, color_mode, classes, class_mode, batch_size, shuffle, seed, self.data_format, save_to_dir, save_prefix, save_format
         return DataFrameIterator(dataframe, directory, self, x_col, y_col, weight_col, *chosen, subset, interpolation, self.dtype, validate_filenames)
 
@@ -447,10 +457,17 @@ class _Files(Iterator):
         for i in index_array:
             img = load_img(paths[i], color_mode=self.color_mode, target_size=self.target_size, interpolation=self.interpolation)
             x = img_to_array(img, self.data_format)
-            images.append(self._generator.standardize(self._generator.random_transform(x)))
+            images.append(x if self._generator is None else self._generator.standardize(self._generator.random_transform(x)))
         batch = np.stack(images).astype(self.dtype)
         self._keep(batch, index_array, self.data_format)
         return self._batch_with(batch, index_array)
+
+    def _part(self, subset: Optional[str], count: int) -> slice:
+        """Which of so many images are a subset."""
+        if _checked_subset(subset) is None:
+            return slice(None)
+        at = int(self._generator._validation_split * count)
+        return slice(None, at) if subset == "validation" else slice(at, None)
 
     def _batch_with(self, batch: Any, places: Any) -> Any:
         raise NotImplementedError
@@ -480,20 +497,16 @@ class DirectoryIterator(_Files):
         dtype: Any = None,
     ) -> None:
         self._choose(image_data_generator, target_size, color_mode, data_format, interpolation, dtype)
-        if class_mode not in ("categorical", "binary", "sparse", "input", None):
+        if class_mode not in (*_NUMBERED, "input", None):
             raise at_user_line(ValueError("Invalid class_mode: %s" % class_mode))
         self.directory, self.class_mode = directory, class_mode
-        split = None if _checked_subset(subset) is None else image_data_generator._validation_split
         names = classes or sorted(d for d in os.listdir(directory) if os.path.isdir(os.path.join(directory, d)))
         self.class_indices = {name: i for i, name in enumerate(names)}
         self.num_classes = len(names)
         found: List[Any] = []
         for name in names:
             files = self._files(os.path.join(directory, name), follow_links)
-            if split is not None:
-                at = int(split * len(files))
-                files = files[:at] if subset == "validation" else files[at:]
-            found += [(os.path.relpath(f, directory), self.class_indices[name]) for f in files]
+            found += [(os.path.relpath(f, directory), self.class_indices[name]) for f in files[self._part(subset, len(files))]]
         self.filenames, self.classes, self.samples = [f for f, _ in found], np.array([c for _, c in found], np.int32), len(found)
         print("Found %d images belonging to %d classes." % (self.samples, self.num_classes))
         super().__init__(self.samples, batch_size, shuffle, seed)
@@ -554,7 +567,7 @@ class DataFrameIterator(_Files):
         names, weights = _column(dataframe, x_col), None if weight_col is None else _column(dataframe, weight_col)
         self._check(names, x_col, dataframe, y_col, weights, weight_col, classes)
         keep = self._existing(names, x_col) if validate_filenames else np.arange(len(names))
-        if class_mode in ("binary", "categorical", "sparse"):
+        if class_mode in _NUMBERED:
             keep = self._number_classes(_column(dataframe, y_col), keep, classes)
         keep = keep[self._part(subset, len(keep))]
         self._filenames: List[str] = [names[i] for i in keep]
@@ -562,10 +575,10 @@ class DataFrameIterator(_Files):
         if class_mode in ("raw", "multi_output"):
             columns = [np.asarray([column[i] for i in keep]) for column in (_column(dataframe, c) for c in (y_col if isinstance(y_col, list) else [y_col]))]
             self._targets = columns if class_mode == "multi_output" else np.stack(columns, 1) if isinstance(y_col, list) else columns[0]
-        elif class_mode in ("binary", "categorical", "sparse"):
+        elif class_mode in _NUMBERED:
             self.classes: List[Any] = [self._numbers[i] for i in keep]
         self.samples = len(keep)
-        about = " belonging to %d classes" % len(self.class_indices) if class_mode in ("binary", "categorical", "sparse") else ""
+        about = " belonging to %d classes" % len(self.class_indices) if class_mode in _NUMBERED else ""
         print("Found %d %simage filenames%s." % (self.samples, "validated " if validate_filenames else "non-validated ", about))
         super().__init__(self.samples, batch_size, shuffle, seed)
         self._saving = save_to_dir, save_prefix, save_format
@@ -588,17 +601,17 @@ class DataFrameIterator(_Files):
     @property
     def labels(self) -> Any:
         """The number of each image's class; of "raw" and "multi_output" what the table has."""
-        return self.classes if self.class_mode in ("binary", "categorical", "sparse") else self._targets
+        return self.classes if self.class_mode in _NUMBERED else self._targets
 
     def _check(self, names: List[Any], x_col: str, table: Any, y_col: Any, weights: Any, weight_col: Any, classes: Any) -> None:
         mode = self.class_mode
-        if mode not in _CLASS_MODES:
+        if mode not in self.allowed_class_modes:
             raise at_user_line(ValueError("Invalid class_mode: %s; expected one of: %s" % (mode, self.allowed_class_modes)))
         if mode == "multi_output" and not isinstance(y_col, list):
             raise at_user_line(TypeError('If class_mode="multi_output", y_col must be a list. Received %s.' % type(y_col).__name__))
         if not all(isinstance(name, str) for name in names):
             raise at_user_line(TypeError("All values in column x_col=%s must be strings." % x_col))
-        if mode in ("binary", "sparse", "categorical"):
+        if mode in _NUMBERED:
             kinds = (str, list, tuple) if mode == "categorical" else (str,)
             if not all(isinstance(value, kinds) for value in _column(table, y_col)):
                 wanted = "type string, list or tuple" if mode == "categorical" else "strings"
@@ -633,12 +646,6 @@ class DataFrameIterator(_Files):
         number = self.class_indices
         self._numbers = {int(i): [number[c] for c in column[i]] if isinstance(column[i], (list, tuple)) else number[column[i]] for i in keep}
         return keep
-
-    def _part(self, subset: Optional[str], count: int) -> slice:
-        if _checked_subset(subset) is None:
-            return slice(None)
-        at = int(self._generator._validation_split * count)
-        return slice(None, at) if subset == "validation" else slice(at, None)
 
     def _batch_with(self, batch: Any, places: Any) -> Any:
         if self.class_mode is None:

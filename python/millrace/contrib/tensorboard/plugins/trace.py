@@ -11,6 +11,7 @@ import tokenize
 from typing import Any, Dict, List, Optional, Sequence, Set
 
 from millrace import gfile
+from millrace.framework import errors
 from millrace.framework.graph import get_default_graph
 from millrace.protos.definitions import TraceInfo as TraceInfo  # type: ignore[attr-defined]
 
@@ -53,7 +54,7 @@ def _file(path: str) -> Dict[str, Any]:
         with gfile.Open(path) as file:
             source = file.read()
         lines = find_multiline_statements(source)
-    except (OSError, SyntaxError, tokenize.TokenError):  # of a program that is no file any more
+    except (errors.OpError, SyntaxError, tokenize.TokenError, UnicodeDecodeError):  # of a program that is no file any more, or no such text
         return {"filePath": path}
     return {"filePath": path, "sourceCode": source, "multilineStatements": {str(end): start for end, start in lines.items()}}
 

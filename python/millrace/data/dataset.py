@@ -42,13 +42,10 @@ def _number(value: Any) -> Optional[int]:
     return int(value) if isinstance(value, (int, np.integer)) else None
 
 
-_converted = components.returned
-
-
 def _mapped(returned: Any) -> Any:
     if returned is None:
         raise at_user_line(TypeError("Unsupported return value from function passed to Dataset.map(): None."))
-    return _converted(returned)
+    return components.returned(returned)
 
 
 def _dataset(returned: Any) -> "Dataset":
@@ -407,7 +404,7 @@ class Dataset(OfContrib):
         """The last state = reduce_func(state, element), from initial_state."""
         state = components.values(initial_state)
         specs = components.specs_of(state)
-        f, after = with_state(reduce_func, "Dataset_reduce", specs, self._element_spec, _converted)
+        f, after = with_state(reduce_func, "Dataset_reduce", specs, self._element_spec, components.returned)
         flat_state = [components.encoded(v) for v in structure.flatten(state)]
         made = gen_ops.reduce_dataset(self._variant, flat_state, f.captured, f.name, *components.flat(after))
         return components.element(made, after)

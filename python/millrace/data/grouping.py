@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional
 import numpy as np
 
 from millrace.data import components, structure
-from millrace.data.dataset import Dataset, _converted, _dataset, _int64, _seeds
+from millrace.data.dataset import Dataset, _dataset, _int64, _seeds
 from millrace.data.functions import Function, with_state
 from millrace.framework import dtypes
 from millrace.framework.arguments import only
@@ -70,9 +70,9 @@ def group_by_reducer(key_func: Any, reducer: Reducer) -> _Transformation:
 
     def apply(dataset: Dataset) -> Dataset:
         key = dataset._function(key_func, "Dataset_key", _key)
-        init = Function(reducer.init_func, "Dataset_init", _KEY, _converted)
-        reduced, state = with_state(reducer.reduce_func, "Dataset_reduce", components.specs_of(init.returned), dataset.element_spec, _converted)
-        final = Function(reducer.finalize_func, "Dataset_finalize", state, _converted)
+        init = Function(reducer.init_func, "Dataset_init", _KEY, components.returned)
+        reduced, state = with_state(reducer.reduce_func, "Dataset_reduce", components.specs_of(init.returned), dataset.element_spec, components.returned)
+        final = Function(reducer.finalize_func, "Dataset_finalize", state, components.returned)
         made = components.specs_of(final.returned)
         functions = (key, init, reduced, final)
         given = [f.captured for f in functions] + [f.name for f in functions]
@@ -147,7 +147,7 @@ def scan(initial_state: Any, scan_func: Callable[..., Any]) -> _Transformation:
         def pair(returned: Any) -> Any:
             if not isinstance(returned, (tuple, list)) or len(returned) != 2:
                 raise at_user_line(TypeError("The scan function must return a pair comprising the new state and the output value."))
-            return _converted(tuple(returned))
+            return components.returned(tuple(returned))
 
         f, _ = with_state(scan_func, "Dataset_scan", components.specs_of(state), dataset.element_spec, pair, lambda returned: returned[0])
         output = components.specs_of(f.returned[1])

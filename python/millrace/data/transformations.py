@@ -8,7 +8,7 @@ from typing import Any, Callable
 import numpy as np
 
 from millrace.data import components, structure
-from millrace.data.dataset import Dataset, _converted, _dataset, _int64
+from millrace.data.dataset import Dataset, _dataset, _int64
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec
@@ -28,7 +28,7 @@ def map_and_batch(
     calls = _int64(num_parallel_calls) if num_parallel_calls is not None else size * _int64(num_parallel_batches or 1)
 
     def apply(dataset: Dataset) -> Dataset:
-        f = dataset._function(map_func, "Dataset_map", _converted)
+        f = dataset._function(map_func, "Dataset_map", components.returned)
         mapped = components.specs_of(f.returned)
         if any(isinstance(s, RaggedTensorSpec) for s in structure.flatten(mapped)):
             return dataset.map(map_func, num_parallel_calls=num_parallel_calls).batch(batch_size, drop_remainder=drop_remainder)

@@ -79,10 +79,7 @@ class TowerContext(ReplicaContext):
     def __init__(self, distribution_strategy: Any, tower_id: Any) -> None:
         super().__init__(distribution_strategy, tower_id)
 
-    distribution_strategy = property(lambda self: self._strategy, doc="The strategy.")
     tower_id = property(lambda self: self._id, doc="Which of the towers this is, from 0.")
-    num_towers = property(lambda self: self._strategy.num_replicas_in_sync, doc="How many towers there are.")
-    is_single_tower = property(lambda self: self.num_towers == 1, doc="Whether there is but one tower.")
 
     def merge_call(self, merge_fn: _Function, *args: Any, **kwargs: Any) -> Any:
         """What a function makes of the strategy and the values of all towers: across them."""

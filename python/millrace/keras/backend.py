@@ -102,6 +102,16 @@ def set_session(session: Any) -> None:
     _state["session"] = session
 
 
+def own_session() -> Any:
+    """The session that models run in where no other one is the default; None until there is one."""
+    return _state["session"]
+
+
+def has_values(session: Any) -> bool:
+    """Whether a session has been looked through for first values of what the default graph holds."""
+    return session in [held for held, _ in get_default_graph().__dict__.get("_keras_known", ())]
+
+
 def initialize(session: Any) -> None:
     """Gives new variables their first values, and fills new tables."""
     graph = session.graph

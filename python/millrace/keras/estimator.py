@@ -7,9 +7,9 @@ import os
 from typing import Any, Dict, List, Optional
 
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Graph, GraphKeys, add_to_collection, get_default_graph
 from millrace.framework.default_session import get_default_session
+from millrace.framework.errors import at_user_line
+from millrace.framework.graph import Graph, GraphKeys, add_to_collection
 from millrace.framework.session import Session
 from millrace.keras import backend as K
 from millrace.keras import models
@@ -164,8 +164,8 @@ def model_to_estimator(
     made = estimator.Estimator(_model_fn(recipe), model_dir=model_dir, config=config)
     from millrace.train.saver import latest_checkpoint
 
-    session = K._state["session"]
-    if get_default_session() is None and not any(held is session for held, _ in get_default_graph().__dict__.get("_keras_known", ())):
+    session = K.own_session()
+    if get_default_session() is None and not K.has_values(session):
         session = Session(config=made._session_config)  # no variable has a value yet
         K.set_session(session)
     if keras_model.outputs and latest_checkpoint(made.model_dir) is None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+# mypy: implicit-reexport
 """Objects by name and as settings; a bar of progress."""
 
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 import time
 from typing import Any, Dict, List, Optional, Tuple
@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from millrace.framework.errors import at_user_line
+from millrace.framework.unique_names import snake as to_snake_case  # noqa: F401
 
 _CUSTOM: Dict[str, Any] = {}
 
@@ -195,9 +196,3 @@ def to_list(x: Any) -> List[Any]:
 def is_all_none(structure: Any) -> bool:
     """Whether it is None, or a list or tuple of nothing else."""
     return all(x is None for x in (structure if isinstance(structure, (list, tuple)) else [structure]))
-
-
-def to_snake_case(name: str) -> str:
-    """A class's name as layers are named by it."""
-    made = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z0-9]+)", r"\1_\2", name)).lower()
-    return "private" + made if made.startswith("_") else made

@@ -81,6 +81,13 @@ TEST(BadInput, GbdtEnsemblesThatAreNone) {
   e.tree_weights = {1};
   e.tree_metadata.resize(2);
   check(wire::Encode(e));
+  wire::GbdtNode split = Split(0, 1, 2);
+  split.node_metadata.Ensure().original_leaf = Leaf().leaf;
+  check(Ensemble({split, Leaf(), Leaf()}), kOk);
+  split.node_metadata->original_leaf = uneven.leaf;
+  check(Ensemble({split, Leaf(), Leaf()}));
+  split.node_metadata->original_leaf = Leaf(-1).leaf;
+  check(Ensemble({split, Leaf(), Leaf()}));
 }
 
 struct Prediction {
@@ -166,23 +173,41 @@ struct Growth {
   std::vector<int32_t> nodes = {0};
   std::vector<float> gains = {1};
   int64_t stamp = 3;
-  int32_t kind = 0;
+  int32_t kind = 0, depth = 2;
   Dims splits = {1};
+  bool predicts = false;
 
-  Growth() {
+  Growth() { SetSplit(Split(0, 0, 0), Leaf()); }
+  void SetSplit(const wire::GbdtNode& node, const wire::GbdtNode& leaf) {
     wire::GbdtSplitInfo info;
-    info.split_node.Ensure() = Split(0, 0, 0);
-    info.left_child = info.right_child = Leaf().leaf;
+    info.split_node.Ensure() = node;
+    info.left_child = info.right_child = leaf.leaf;
     split = wire::Encode(info);
   }
   void Check(const Codes& codes = kInvalid) const {
     const auto length = [](const auto& v) { return Dims{static_cast<int64_t>(v.size())}; };
     GraphMaker g = WithEnsemble(state);
-    g.I64("now", {}, {stamp}).F32("rate", {}, {1}).I64("seed", {}, {1}).I32("depth", {}, {2}).I32("kind", {}, {kind});
+    if (predicts) g.def().node.back().name = "made";
+    g.I64("now", {}, {stamp})
+        .F32("rate", {}, {1})
+        .I64("seed", {}, {1})
+        .I32("depth", {}, {depth})
+        .I32("kind", {}, {kind});
     g.I32("nodes", length(nodes), nodes).F32("gains", length(gains), gains).Strings("splits", splits, {split});
-    g.Op("bad", "GrowTreeEnsemble", {"e", "now", "next", "rate", "seed", "depth", "kind", "nodes", "gains", "splits"},
+    g.Op(predicts ? "init" : "bad", "GrowTreeEnsemble",
+         {"e", "now", "next", "rate", "seed", "depth", "kind", "nodes", "gains", "splits"},
          {{"learner_config", Str(Learner())}, {"num_handlers", Int(1)}, {"center_bias", Bool(false)}});
+    if (predicts) Predict(&g);
     bad_inputs::Check(g, codes, How::kConstants);
+  }
+  // Of the ensemble that has grown.
+  static void Predict(GraphMaker* g) {
+    g->def().node.back().input.push_back("^made");
+    Attrs attrs = {{"num_dense_float_features", Int(1)}, {"learner_config", Str(Learner())}};
+    for (const char* name : {"num_sparse_float_features", "num_sparse_int_features"}) attrs.emplace_back(name, Int(0));
+    for (const char* name : {"apply_dropout", "apply_averaging", "center_bias", "reduce_dim"})
+      attrs.emplace_back(name, Bool(true));
+    g->F32("x", {2, 1}, {-1, 10}).Op("bad", "GradientTreesPrediction", {"e", "seed", "x"}, attrs);
   }
 };
 
@@ -202,6 +227,24 @@ TEST(BadInput, GbdtGrowth) {
   RefusesGrowth([](auto& g) { g.splits = {2}; });
   RefusesGrowth([](auto& g) { g.splits = {}; });
   for (const char* split : {"", "\x0a\xff"}) RefusesGrowth([&](auto& g) { g.split = split; });
+  // Pruned, with children that stand before their parents.
+  Growth shuffled;
+  wire::GbdtNode root = Split(0, 3, 2), below = Split(0, 1, 4);
+  root.node_metadata.Ensure().gain = below.node_metadata.Ensure().gain = 1;
+  shuffled.state = Ensemble({root, Leaf(), Leaf(), below, Leaf()});
+  shuffled.nodes = {2};
+  shuffled.gains = {-1};
+  shuffled.depth = 1;
+  shuffled.predicts = true;
+  shuffled.Check(kOk);
+  shuffled.gains = {1};
+  shuffled.Check(kOk);
+  Growth uneven;
+  wire::GbdtNode split = Split(0, 0, 0), none = Leaf();
+  none.leaf->sparse_vector->value.clear();
+  split.node_metadata.Ensure().original_leaf = none.leaf;
+  uneven.SetSplit(split, Leaf());
+  uneven.Check();
   Growth oblivious;
   oblivious.kind = 1;
   oblivious.Check({absl::StatusCode::kUnimplemented});

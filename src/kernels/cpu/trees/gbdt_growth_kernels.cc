@@ -276,8 +276,9 @@ class GrowKernel final : public Kernel {
   // Splits that lost, and have no split below that won, become the leaves that they were.
   static void Prune(wire::GbdtTree* tree) {
     std::vector<wire::GbdtNode>& nodes = tree->nodes;
-    for (size_t n = nodes.size(); n-- > 0;) {  // children stand behind their parents
-      wire::GbdtNode& node = nodes[n];
+    const std::vector<size_t> order = FromRoot(nodes);
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
+      wire::GbdtNode& node = nodes[*at];
       if (node.kind == wire::GbdtNode::Kind::kLeaf) continue;
       const GbdtChildren children = GbdtChildrenOf(node);
       const auto is_leaf = [&](int32_t c) { return nodes[static_cast<size_t>(c)].kind == wire::GbdtNode::Kind::kLeaf; };
@@ -294,22 +295,26 @@ class GrowKernel final : public Kernel {
     }
     Compact(&nodes);
   }
+  // The nodes that a way leads to, each before its children, wherever these are kept.
+  static std::vector<size_t> FromRoot(const std::vector<wire::GbdtNode>& nodes) {
+    std::vector<size_t> order = {0};
+    for (size_t k = 0; k < order.size(); ++k) {
+      const wire::GbdtNode& node = nodes[order[k]];
+      if (node.kind == wire::GbdtNode::Kind::kLeaf) continue;
+      const GbdtChildren children = GbdtChildrenOf(node);
+      for (const int32_t child : {children.left, children.right}) order.push_back(static_cast<size_t>(child));
+    }
+    return order;
+  }
   // Leaves out the nodes that no way leads to.
   static void Compact(std::vector<wire::GbdtNode>* nodes) {
+    std::vector<size_t> kept = FromRoot(*nodes);
+    std::sort(kept.begin(), kept.end());
     std::vector<int32_t> place(nodes->size(), -1);
-    std::vector<bool> is_reached(nodes->size());
-    is_reached[0] = true;
-    int32_t kept = 0;
-    for (size_t n = 0; n < nodes->size(); ++n) {
-      if (!is_reached[n]) continue;
-      place[n] = kept++;
-      if ((*nodes)[n].kind == wire::GbdtNode::Kind::kLeaf) continue;
-      const GbdtChildren children = GbdtChildrenOf((*nodes)[n]);
-      is_reached[static_cast<size_t>(children.left)] = is_reached[static_cast<size_t>(children.right)] = true;
-    }
+    for (size_t k = 0; k < kept.size(); ++k) place[kept[k]] = static_cast<int32_t>(k);
     std::vector<wire::GbdtNode> rest;
-    for (size_t n = 0; n < nodes->size(); ++n) {
-      if (place[n] < 0) continue;
+    rest.reserve(kept.size());
+    for (const size_t n : kept) {
       wire::GbdtNode& node = rest.emplace_back(std::move((*nodes)[n]));
       if (node.kind == wire::GbdtNode::Kind::kLeaf) continue;
       const GbdtChildren c = GbdtChildrenOf(node);

@@ -53,6 +53,10 @@ Status CheckLeaf(const wire::GbdtLeaf& leaf) {
 
 Status CheckNode(const wire::GbdtNode& node, int64_t nodes, std::vector<bool>* has_parent) {
   if (!IsWhole(node)) return InvalidArgument("is neither a leaf nor a split");
+  // What a pruned split becomes again.
+  if (node.node_metadata && node.node_metadata->original_leaf) {
+    MR_RETURN_IF_ERROR(Annotate(CheckLeaf(*node.node_metadata->original_leaf), "was a leaf, and "));
+  }
   if (node.kind == Kind::kLeaf) return CheckLeaf(*node.leaf);
   const GbdtChildren children = GbdtChildrenOf(node);
   for (const int32_t child : {children.left, children.right}) {

@@ -21,8 +21,13 @@ def test_maps_name_devices_and_their_replicas():
         values.ReplicaDeviceMap(("/cpu:0", "/device:CPU:0"))
     workers = values.WorkerDeviceMap(["/job:w/task:0", "/job:w/task:1"], 2)
     assert workers.num_replicas_in_graph == 2 and workers.select_for_device("ab", "/job:w/replica:0/task:1/device:CPU:0") == "b"
-    with pytest.raises(ValueError, match="not indexed by replicas"):
-        workers.replica_for_device(TWO[0])
+    for asked, said in (  # as programs for 1.15 know them
+        (lambda: workers.devices_by_replica, "`WorkerDeviceMap` is not indexed by replicas"),
+        (lambda: workers.replica_for_device(TWO[0]), "`WorkerDeviceMap` not indexed by replicas"),
+        (lambda: workers.is_device_in_replica(TWO[0], 1), "WorkerDeviceMap not indexed by replicas"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            asked()
     with pytest.raises(ValueError, match="Device q not found in"):
         values.SingleDeviceMap("/gpu:0").select_for_device([5], "q")
 
@@ -39,6 +44,10 @@ def test_structures_of_replicas_become_one_and_part_again():
     assert values.select_device_mirrored("/cpu:1", mirrored) == second and mirrored[0] + 1 == 2 and 10 - mirrored[0] == 9 and mirrored[0].get("/cpu:1") == 4
     with pytest.raises(ValueError, match="same set of keys"):
         values.regroup(devices, ({"a": 1}, {"b": 1}))
+    specs = [tf.estimator.EstimatorSpec("train", loss=tf.constant(v), train_op=tf.no_op()) for v in (1.0, 2.0)]
+    spec = values.regroup(devices, specs)
+    assert isinstance(spec, tf.estimator.EstimatorSpec) and spec.mode == "train" and spec.loss.values == (specs[0].loss, specs[1].loss)
+    assert values.select_replica(1, spec) == specs[1]
     by_default = values.regroup(devices, [collections.defaultdict(list, {"b": v, "a": [v, 3]}) for v in (1, 2)])
     assert by_default["b"].values == (1, 2) and by_default["a"][1] == 3 and values.select_replica(1, by_default) == {"b": 2, "a": [2, 3]}
 

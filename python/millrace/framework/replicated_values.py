@@ -54,21 +54,18 @@ class DeviceMap:
             raise at_user_line(ValueError("Device %s not found in %s (current device %s)" % (device, self._devices, current())))
         return self._devices.index(device)
 
-    def _of_replicas(self) -> Any:
-        return at_user_line(ValueError("`%s` is not indexed by replicas" % type(self).__name__))
-
     @property
     def devices_by_replica(self) -> Iterator[Tuple[str, ...]]:
         """For each replica its devices."""
-        raise self._of_replicas()
+        raise at_user_line(ValueError("`%s` is not indexed by replicas" % type(self).__name__))
 
     def replica_for_device(self, device: str) -> int:
         """Which replica is on a device."""
-        raise self._of_replicas()
+        raise at_user_line(ValueError("`%s` not indexed by replicas" % type(self).__name__))
 
     def is_device_in_replica(self, device: str, replica_id: int) -> bool:
         """Whether it is that replica's."""
-        raise self._of_replicas()
+        raise at_user_line(ValueError("%s not indexed by replicas" % type(self).__name__))
 
     def __eq__(self, other: Any) -> bool:
         return type(self) is type(other) and bool(vars(self) == vars(other))
@@ -293,6 +290,9 @@ def regroup(device_map: Any, values: Sequence[Any], wrap_class: Any = PerReplica
             return container
         return leaves[0] if all(v is leaves[0] for v in leaves) else wrap_class(device_map, leaves)
 
+    first = values[0]
+    if nest._is_namedtuple(first) and all(type(v) is type(first) for v in values):
+        return type(first)._make(regroup(device_map, parts, wrap_class) for parts in zip(*values))  # without the questions that an EstimatorSpec asks
     return nest.map_structure(together, *values)
 
 

@@ -284,6 +284,32 @@ def test_a_model_grows_once_it_has_buckets():
         np.testing.assert_allclose([nodes[i].leaf.vector.value[0] for i in (1, 2)], [0.25, 0])
 
 
+@pytest.mark.parametrize("reduction, leaf", [("weighted_sum", 4 / 17), ("weighted_sum_by_nonzero_weights", 2 / 9)])
+def test_sums_of_batches_by_the_reduction_of_the_loss(reduction, leaf):
+    config = Learner(num_classes=2)
+    config.learning_rate_tuner.fixed.learning_rate = 1
+    config.regularization.l2, config.constraints.max_tree_depth = 1, 1
+    handle = model.tree_ensemble_variable(0, b"", "trees")
+    trees = gbdt.GradientBoostedDecisionTreeModel(True, 0, handle, False, 8, config, {"x": tf.ones([4, 1])}, 1, reduction)
+    predictions, stamp = tf.constant([[0.0], [1.0], [0.0], [2.0]]), tf.placeholder(tf.int64, [])  # gradients -2, 0, -2, 2, hessians 2
+    said = {"predictions": predictions, "partition_ids": tf.zeros([4], tf.int32), "ensemble_stamp": stamp, "num_trees": 0}
+    train, state = trees.train(tf.reduce_sum(tf.square(predictions - 1)), said, tf.ones([4, 1])), gen_ops.tree_ensemble_serialize(handle)
+    with session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for i in (0, 0, 1, 1):
+            sess.run(train, {stamp: i})
+        made = messages.DecisionTreeEnsembleConfig.FromString(sess.run(state)[1])
+    np.testing.assert_allclose(made.trees[0].nodes[1].leaf.vector.value[0], leaf, rtol=1e-6)
+
+
+@pytest.mark.parametrize("asked, there", [(None, ["infer"]), (["train", "eval"], ["train", "eval"])])
+def test_who_is_told_the_leaves(asked, there):
+    handle = model.tree_ensemble_variable(0, b"", "trees")
+    given = {"output_leaf_index": True, "output_leaf_index_modes": asked}
+    trees = gbdt.GradientBoostedDecisionTreeModel(True, 0, handle, False, 8, Learner(num_classes=2), {"x": tf.ones([4, 1])}, 1, **given)
+    assert [mode for mode in ("train", "eval", "infer") if gbdt.LEAF_INDEX in trees.predict(mode)] == there
+
+
 @pytest.mark.parametrize("kind", ["two", "three", "each", "full", "number"])
 def test_estimators_learn(kind):
     drawn = np.random.RandomState(1)
@@ -306,3 +332,14 @@ def test_estimators_learn(kind):
         assert told["loss"] < 1  # of 5
     else:
         assert told["accuracy"] > 0.93
+
+
+def test_the_step_that_training_ends_with():
+    config = Learner(num_classes=2)
+    config.constraints.max_tree_depth = 2
+    options = {"examples_per_layer": 3, "num_trees": 1, "num_quantiles": 4, "override_global_step_value": 10000}
+    made = estimators.GradientBoostedDecisionTreeClassifier(config, **options)
+    made.fit(input_fn=lambda: ({"x": tf.constant([[2.0], [1.0], [1.0]])}, tf.constant([[1], [0], [0]])), steps=15)
+    assert made.get_variable_value("global_step") == 10000
+    with pytest.raises(ValueError, match="num_classes"):
+        estimators.GradientBoostedDecisionTreeClassifier(config, 3, n_classes=3)

@@ -9,6 +9,7 @@ from millrace.contrib.boosted_trees import gbdt, model
 from millrace.contrib.learn import head as learn_heads
 from millrace.contrib.learn.estimators import Estimator
 from millrace.contrib.learn.head_classes import multi_class_head
+from millrace.framework import missing
 from millrace.framework.errors import at_user_line
 from millrace.ops import control_flow_ops, gen_ops, state_ops
 from millrace.protos.contrib_trees import LearnerConfig
@@ -16,15 +17,32 @@ from millrace.train.global_step import get_global_step
 from millrace.train.hooks import SessionRunArgs, SessionRunHook
 
 _ATTEMPTS = 2  # for each tree that is wanted
+_HEADS = "GradientBoostedDecisionTreeEstimator with a head of its own"
+_CORE = "GradientBoostedDecisionTreeEstimator with a head of tf.contrib.learn, or tf.estimator.BoostedTreesEstimator"
+missing.fill(
+    globals(),
+    "contrib.boosted_trees.estimator_batch.estimator.",
+    {
+        "GradientBoostedDecisionTreeRanker": _HEADS,
+        "GradientBoostedDecisionTreeQuantileRegressor": _HEADS,
+        "CoreGradientBoostedDecisionTreeEstimator": _CORE,
+        "CoreGradientBoostedDecisionTreeRanker": _CORE,
+        "CoreGradientBoostedDecisionTreeQuantileRegressor": _CORE,
+    },
+)
 
 
 class StopAfterNTrees(SessionRunHook):
-    """Stops training when n trees are finished, or twice as many were tried."""
+    """Stops training when n trees are finished, or twice as many were tried. The global step is override_global_step_value then, if there is one."""
 
     def __init__(self, n: int, num_attempted_trees_tensor: Any, num_finalized_trees_tensor: Any, override_global_step_value: Any = None) -> None:
-        if override_global_step_value is not None:
-            raise at_user_line(NotImplementedError("override_global_step_value: stop without it"))
         self._num_trees, self._counts = n, [num_attempted_trees_tensor, num_finalized_trees_tensor]
+        self._override_global_step_value, self._override = override_global_step_value, None  # type: Any, Any
+
+    def begin(self) -> None:
+        """Makes what sets the step."""
+        if self._override_global_step_value is not None:
+            self._override = state_ops.assign(get_global_step(), self._override_global_step_value)
 
     def before_run(self, run_context: Any) -> Any:
         """Asks how many there are."""
@@ -34,6 +52,8 @@ class StopAfterNTrees(SessionRunHook):
         """Stops where there are enough."""
         attempted, finished = run_values.results
         if finished >= self._num_trees or attempted > _ATTEMPTS * self._num_trees:
+            if self._override is not None:
+                run_context.session.run(self._override)
             run_context.request_stop()
 
 
@@ -56,6 +76,7 @@ def model_builder(features: Any, labels: Any, mode: str, params: Dict[str, Any],
         logits_dimension=head.logits_dimension,
         feature_columns=params["feature_columns"],
         output_leaf_index=params["output_leaf_index"],
+        num_quantiles=params["num_quantiles"],
     )
     said = trees.predict(mode)
     logits = said[gbdt.PREDICTIONS]
@@ -71,7 +92,8 @@ def model_builder(features: Any, labels: Any, mode: str, params: Dict[str, Any],
     if not params["num_trees"] or mode != "train":
         return made
     counts = gen_ops.tree_ensemble_stats(handle, gen_ops.tree_ensemble_stamp_token(handle))
-    hook = StopAfterNTrees(params["num_trees"] + (1 if params["center_bias"] else 0), counts.attempted_trees, counts.num_trees)
+    wanted = params["num_trees"] + (1 if params["center_bias"] else 0)
+    hook = StopAfterNTrees(wanted, counts.attempted_trees, counts.num_trees, params["override_global_step_value"])
     return made._replace(training_hooks=list(made.training_hooks) + [hook])
 
 
@@ -93,6 +115,8 @@ class GradientBoostedDecisionTreeEstimator(Estimator):
         center_bias: bool = True,
         use_core_libs: bool = False,
         output_leaf_index: bool = False,
+        override_global_step_value: Optional[int] = None,
+        num_quantiles: int = 100,
     ) -> None:
         if use_core_libs:
             raise at_user_line(NotImplementedError("heads and columns of tf.estimator: use those of tf.contrib.learn and tf.contrib.layers"))
@@ -106,6 +130,8 @@ class GradientBoostedDecisionTreeEstimator(Estimator):
             "logits_modifier_function": logits_modifier_function,
             "center_bias": center_bias,
             "output_leaf_index": output_leaf_index,
+            "override_global_step_value": override_global_step_value,
+            "num_quantiles": num_quantiles,
         }
         super().__init__(model_fn=model_builder, params=params, model_dir=model_dir, config=config, feature_engineering_fn=feature_engineering_fn)
 
@@ -129,10 +155,15 @@ class GradientBoostedDecisionTreeClassifier(GradientBoostedDecisionTreeEstimator
         center_bias: bool = True,
         use_core_libs: bool = False,
         output_leaf_index: bool = False,
+        override_global_step_value: Optional[int] = None,
+        num_quantiles: int = 100,
     ) -> None:
         head = multi_class_head(n_classes=n_classes, weight_column_name=weight_column_name, enable_centered_bias=False, label_keys=label_keys)
-        learner_config.num_classes = n_classes
-        options = (feature_engineering_fn, logits_modifier_function, center_bias, use_core_libs, output_leaf_index)
+        if not learner_config.num_classes:
+            learner_config.num_classes = n_classes
+        elif learner_config.num_classes != n_classes:
+            raise at_user_line(ValueError("n_classes is %d, and learner_config.num_classes %d" % (n_classes, learner_config.num_classes)))
+        options = (feature_engineering_fn, logits_modifier_function, center_bias, use_core_libs, output_leaf_index, override_global_step_value, num_quantiles)
         super().__init__(learner_config, examples_per_layer, head, num_trees, feature_columns, weight_column_name, model_dir, config, *options)
 
 
@@ -155,8 +186,10 @@ class GradientBoostedDecisionTreeRegressor(GradientBoostedDecisionTreeEstimator)
         center_bias: bool = True,
         use_core_libs: bool = False,
         output_leaf_index: bool = False,
+        override_global_step_value: Optional[int] = None,
+        num_quantiles: int = 100,
     ) -> None:
         head = learn_heads.regression_head(label_name=label_name, label_dimension=label_dimension, weight_column_name=weight_column_name)
         learner_config.num_classes = 2 if label_dimension == 1 else label_dimension
-        options = (feature_engineering_fn, logits_modifier_function, center_bias, use_core_libs, output_leaf_index)
+        options = (feature_engineering_fn, logits_modifier_function, center_bias, use_core_libs, output_leaf_index, override_global_step_value, num_quantiles)
         super().__init__(learner_config, examples_per_layer, head, num_trees, feature_columns, weight_column_name, model_dir, config, *options)

@@ -11,12 +11,13 @@ from millrace.contrib import layers
 from millrace.contrib.boosted_trees import model
 from millrace.contrib.boosted_trees.quantiles import QuantileAccumulator
 from millrace.contrib.boosted_trees.splits import build_categorical_equality_splits, build_dense_inequality_splits, build_sparse_inequality_splits
-from millrace.contrib.boosted_trees.stats import StatsAccumulator
+from millrace.contrib.boosted_trees.stats import StatsAccumulator, op_of
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, control_dependencies
+from millrace.losses import Reduction
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, stateless_random_ops
 from millrace.ops.gradients import gradients
 from millrace.ops.variables import Variable
@@ -73,7 +74,20 @@ def _columns(name: str, tensor: Tensor) -> List[Tuple[str, Tensor]]:
 
 
 class GradientBoostedDecisionTreeModel:
-    """Predicts, and grows by the gradients of a loss. learner_config says how."""
+    """Predicts, and grows by the gradients of a loss. learner_config says how. Gradients of batches are averaged, but for a loss_reduction of
+    Reduction.SUM. Where leaves are asked for by output_leaf_index, the predictions of output_leaf_index_modes have them: those of "infer" alone unless
+    it says more."""
+
+    # What train() makes, for the steps below it.
+    _class_id: Tensor
+    _used: Tuple[Any, Any]  # how many features have split, and which
+    _quantiles: List[QuantileAccumulator]
+    _sums: List[StatsAccumulator]
+    _steps: StatsAccumulator
+    _bias: StatsAccumulator
+    _ready: Tensor
+    _buckets: List[Any]
+    _centers: Variable
 
     def __init__(
         self,
@@ -92,7 +106,7 @@ class GradientBoostedDecisionTreeModel:
         output_leaf_index_modes: Any = None,
         num_quantiles: int = 100,
     ) -> None:
-        del num_ps_replicas, loss_reduction, output_leaf_index_modes  # devices are placed by themselves, and losses come as they are
+        del num_ps_replicas  # devices are placed by themselves
         self._learner = LearnerConfig.FromString(learner_config.SerializeToString())
         self._check(logits_dimension)
         self._is_chief, self._handle, self._center_bias = is_chief, ensemble_handle, center_bias
@@ -100,7 +114,8 @@ class GradientBoostedDecisionTreeModel:
         extracted = extract_features(features, feature_columns, use_core_columns)
         self._names, self._features = extracted[0], list(extracted[1:])
         self._dense, self._floats, self._ids = extracted[1], extracted[2:5], extracted[5:8]
-        self._num_quantiles = num_quantiles
+        self._num_quantiles, self._is_sum = num_quantiles, loss_reduction == Reduction.SUM
+        self._leaf_index_modes = list(output_leaf_index_modes or ["infer"])
 
     def _check(self, logits_dimension: int) -> None:
         learner = self._learner
@@ -115,10 +130,10 @@ class GradientBoostedDecisionTreeModel:
             raise at_user_line(ValueError("Line search not supported yet."))
         self._rate = getattr(learner.learning_rate_tuner, tuner).learning_rate if tuner else 0.1
         self._has_dropout = tuner == "dropout"
-        if not learner.multi_class_strategy:
-            learner.multi_class_strategy = LearnerConfig.TREE_PER_CLASS if logits_dimension == 1 else LearnerConfig.DIAGONAL_HESSIAN
         if logits_dimension == 1:
             learner.multi_class_strategy = LearnerConfig.TREE_PER_CLASS
+        elif not learner.multi_class_strategy:
+            learner.multi_class_strategy = LearnerConfig.DIAGONAL_HESSIAN
 
     # ---- Predictions ----
 
@@ -138,7 +153,7 @@ class GradientBoostedDecisionTreeModel:
             }
             if mode == "train" and self._has_dropout:
                 made[PREDICTIONS] = self._asked(stamp, True).predictions
-            if mode != "train" and self._leaf_index:
+            if self._leaf_index and mode in self._leaf_index_modes:
                 made[LEAF_INDEX] = whole.leaf_index
             if self._learner.constraints.max_number_of_unique_feature_columns:
                 used = gen_ops.tree_ensemble_used_handlers(self._handle, stamp, num_all_handlers=len(self._names))
@@ -238,7 +253,7 @@ class GradientBoostedDecisionTreeModel:
         return updates + [added]
 
     def _add_sums(self, stamp: Tensor, nodes: Tensor, gradient: Tensor, hessian: Tensor) -> Tensor:
-        dense, floats = len(self._dense), len(self._floats[0])
+        dense = len(self._dense)
         places = gen_ops.quantiles(self._dense, self._floats[1], self._buckets[:dense], self._buckets[dense:], self._floats[0])
         rows: List[Tuple[Any, ...]] = [(nodes, math_ops.to_int64(ids), gradient, hessian) for ids in places.dense_quantiles]
         indices = list(self._floats[0]) + list(self._ids[0])
@@ -255,12 +270,10 @@ class GradientBoostedDecisionTreeModel:
                     array_ops.concat([hessian, parts[2]], 0),
                 )
             )
-        kind = "scalar" if self._sums[0]._is_scalar else "tensor"
-        if kind == "scalar":
+        is_scalar = self._learner.multi_class_strategy == LearnerConfig.TREE_PER_CLASS
+        if is_scalar:
             rows = [(n, i, array_ops.reshape(g, [-1]), array_ops.reshape(h, [-1])) for n, i, g, h in rows]
-        add = getattr(gen_ops, "stats_accumulator_%s_add" % kind)
-        del floats  # the list of handles says it
-        with control_dependencies([add([s.resource_handle for s in self._sums], stamp, *[list(part) for part in zip(*rows)])]):
+        with control_dependencies([op_of(is_scalar, "add")([s.resource_handle for s in self._sums], stamp, *[list(part) for part in zip(*rows)])]):
             return convert_to_tensor(True)
 
     def _end_layer(self, stamp: Tensor) -> Tensor:
@@ -307,7 +320,7 @@ class GradientBoostedDecisionTreeModel:
         """The best split of each node by a feature: (nodes, gains, splits)."""
         regular, dense = self._learner.regularization, len(self._dense)
         common = {
-            "num_minibatches": updates,
+            "num_minibatches": 1 if self._is_sum else updates,  # what sums are divided by
             "partition_ids": nodes,
             "gradients": gradient,
             "hessians": hessian,

@@ -15,7 +15,7 @@ from millrace.train.tracking import Trackable
 _PARTS = ("stamp_token", "num_updates", "partition_ids", "feature_ids", "gradients", "hessians")
 
 
-def _op(is_scalar: bool, name: str) -> Any:
+def op_of(is_scalar: bool, name: str) -> Any:
     """The operation of a kind of sums."""
     return getattr(gen_ops, "stats_accumulator_%s_%s" % ("scalar" if is_scalar else "tensor", name))
 
@@ -30,11 +30,11 @@ class StatsAccumulatorSaveable(SaveableObject):
 
     def serialize(self) -> Any:
         """(stamp, number of updates, nodes, features, gradients, hessians)."""
-        return _op(self._is_scalar, "serialize")(self._resource_handle)
+        return op_of(self._is_scalar, "serialize")(self._resource_handle)
 
     def deserialize(self, stamp_token: Any, num_updates: Any, partition_ids: Any, feature_ids: Any, gradients: Any, hessians: Any) -> Operation:
         """Replaces the sums."""
-        return _op(self._is_scalar, "deserialize")(  # type: ignore[no-any-return]
+        return op_of(self._is_scalar, "deserialize")(  # type: ignore[no-any-return]
             self._resource_handle, stamp_token, num_updates, partition_ids, feature_ids, gradients, hessians
         )
 
@@ -66,23 +66,23 @@ class StatsAccumulator(Trackable):
 
     def is_initialized(self) -> Tensor:
         """Whether it has been made."""
-        return _op(self._is_scalar, "is_initialized")(self._resource_handle)  # type: ignore[no-any-return]
+        return op_of(self._is_scalar, "is_initialized")(self._resource_handle)  # type: ignore[no-any-return]
 
     def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
         return {"stats_accumulator": lambda name: self._saveable}
 
     def _make_summary(self, partition_ids: Any, feature_ids: Any, gradients: Any, hessians: Any) -> Any:
-        return _op(self._is_scalar, "make_summary")(partition_ids, feature_ids, gradients, hessians)
+        return op_of(self._is_scalar, "make_summary")(partition_ids, feature_ids, gradients, hessians)
 
     def add(self, stamp_token: Any, partition_ids: Any, feature_ids: Any, gradients: Any, hessians: Any) -> Operation:
         """Adds a batch: nodes [n], features and their dimensions [n, 2], gradients and hessians [n, ...]."""
         summary = self._make_summary(partition_ids, feature_ids, gradients, hessians)
-        return _op(self._is_scalar, "add")([self._resource_handle], stamp_token, *[[part] for part in summary])  # type: ignore[no-any-return]
+        return op_of(self._is_scalar, "add")([self._resource_handle], stamp_token, *[[part] for part in summary])  # type: ignore[no-any-return]
 
     def schedule_add(self, partition_ids: Any, feature_ids: Any, gradients: Any, hessians: Any) -> Tuple[Any, Any]:
         """(the operation, its arguments): for a later one that adds to several sums at once."""
         summary = self._make_summary(partition_ids, feature_ids, gradients, hessians)
-        return _op(self._is_scalar, "add"), [self._resource_handle, *summary]
+        return op_of(self._is_scalar, "add"), [self._resource_handle, *summary]
 
     def serialize(self) -> Any:
         """(stamp, number of updates, nodes, features, gradients, hessians)."""
@@ -94,4 +94,4 @@ class StatsAccumulator(Trackable):
 
     def flush(self, stamp_token: Any, next_stamp_token: Any) -> Any:
         """(number of updates, nodes, features, gradients, hessians); the sums are empty then."""
-        return _op(self._is_scalar, "flush")(self._resource_handle, stamp_token, next_stamp_token)
+        return op_of(self._is_scalar, "flush")(self._resource_handle, stamp_token, next_stamp_token)

@@ -24,6 +24,11 @@ bool StopScope::Ask() {
 
 StopScope* CurrentStopScope() { return current && current->may_stop ? current : nullptr; }
 
+StopAllowed::StopAllowed() : scope_(current), before_(scope_ && std::exchange(scope_->may_stop, true)) {}
+StopAllowed::~StopAllowed() {
+  if (scope_) scope_->may_stop = before_;
+}
+
 StopHelper::StopHelper(StopScope* scope) : outer_(std::exchange(current, scope)) {}
 StopHelper::~StopHelper() { current = outer_; }
 

@@ -35,6 +35,20 @@ class StopScope {
 // The scope that this thread works for, when it says that work may stop now; else null.
 StopScope* CurrentStopScope();
 
+// While it lives, the work that this thread does may stop, whatever its scope says. For a kernel that reaches state by
+// handles, in the part that leaves this state as it was until all is done. Not inside of a ParallelFor.
+class StopAllowed {
+ public:
+  StopAllowed();
+  ~StopAllowed();
+  StopAllowed(const StopAllowed&) = delete;
+  StopAllowed& operator=(const StopAllowed&) = delete;
+
+ private:
+  StopScope* const scope_;
+  const bool before_;
+};
+
 // This thread works for another one's scope.
 class StopHelper {
  public:

@@ -392,5 +392,24 @@ TEST(StopScopeTest, ScopesNestAndWhoAsksIsOutside) {
   EXPECT_EQ(CurrentStopScope(), &asks);
 }
 
+TEST(StopScopeTest, AKernelMayAllowIt) {
+  {
+    const StopAllowed nobody_asks;
+  }
+  Stop stop;
+  stop.now = true;
+  StopScope scope(&Stop::Must, &stop);
+  {
+    const StopAllowed allowed;
+    EXPECT_THROW(StopIfAsked(), WorkStopped);
+    {
+      const StopAllowed again;
+    }
+    EXPECT_THROW(StopIfAsked(), WorkStopped);
+  }
+  EXPECT_FALSE(scope.may_stop);
+  StopIfAsked();
+}
+
 }  // namespace
 }  // namespace millrace

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, control_dependencies, name_scope
+from millrace.framework.graph import Operation, Tensor, control_dependencies, name_scope
 from millrace.ops import array_ops, gen_ops
 from millrace.ops.gen_ops import (  # noqa: F401
     boosted_trees_aggregate_stats,
@@ -14,9 +14,8 @@ from millrace.ops.gen_ops import (  # noqa: F401
     boosted_trees_sparse_aggregate_stats,
     is_boosted_trees_quantile_stream_resource_initialized,
 )
-from millrace.ops.resources import register_resource
+from millrace.train.made_resource import MadeResource
 from millrace.train.saveable import SaveableObject, SaveSpec
-from millrace.train.tracking import Trackable
 
 calculate_best_feature_split = gen_ops.boosted_trees_calculate_best_feature_split
 calculate_best_gains_per_feature = gen_ops.boosted_trees_calculate_best_gains_per_feature
@@ -52,16 +51,6 @@ class PruningMode:
         return cls._map[mode]
 
 
-class _Resource(Trackable):
-    """A resource that an operation makes."""
-
-    def __init__(self, handle: Tensor, initializer: Operation) -> None:
-        self._resource_handle, self._init_op = handle, initializer
-
-    resource_handle = property(lambda self: self._resource_handle, doc="Its handle.")
-    initializer = property(lambda self: self._init_op, doc="The operation that makes it.")
-
-
 class _QuantileAccumulatorSaveable(SaveableObject):
     """The boundaries between buckets."""
 
@@ -77,7 +66,7 @@ class _QuantileAccumulatorSaveable(SaveableObject):
             return quantile_resource_deserialize(self._handle, restored_tensors)  # type: ignore[return-value]
 
 
-class QuantileAccumulator(_Resource):
+class QuantileAccumulator(MadeResource):
     """Quantiles of `num_streams` features, whose ranks are off by at most `epsilon`; a checkpoint keeps the boundaries of about `num_quantiles` buckets."""
 
     def __init__(self, epsilon: float, num_streams: int, num_quantiles: int, name: Optional[str] = None, max_elements: Optional[int] = None) -> None:
@@ -85,20 +74,11 @@ class QuantileAccumulator(_Resource):
         options: Dict[str, Any] = {} if max_elements is None else {"max_elements": max_elements}
         with name_scope(name, "QuantileAccumulator") as scope:
             handle = quantile_resource_handle_op(container="", shared_name=scope, name=scope)
-            super().__init__(handle, create_quantile_stream_resource(handle, epsilon, num_streams, **options))
-            made = self.is_initialized()
-        register_resource(handle, self.initializer, made)
+            super().__init__(handle, create_quantile_stream_resource(handle, epsilon, num_streams, **options), is_quantile_resource_initialized)
         self._saveable = _QuantileAccumulatorSaveable(handle, self.initializer, num_streams, handle.name)
-        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable)
+        self._keep(self._saveable, "quantile_accumulator")
 
     saveable = property(lambda self: self._saveable, doc="What checkpoints keep.")
-
-    def is_initialized(self) -> Tensor:
-        """Whether it has been made."""
-        return is_quantile_resource_initialized(self.resource_handle)
-
-    def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
-        return {"quantile_accumulator": lambda name: self._saveable}
 
     def add_summaries(self, float_columns: List[Tensor], example_weights: Any) -> Operation:
         """Adds a batch."""
@@ -128,26 +108,17 @@ class _TreeEnsembleSaveable(SaveableObject):
             return gen_ops.boosted_trees_deserialize_ensemble(self._handle, stamp, serialized)  # type: ignore[return-value]
 
 
-class TreeEnsemble(_Resource):
+class TreeEnsemble(MadeResource):
     """An ensemble of trees. One that is local is this process' copy of another, and in no checkpoint."""
 
     def __init__(self, name: Optional[str], stamp_token: int = 0, is_local: bool = False, serialized_proto: Any = "") -> None:
         self._is_local = is_local
         with name_scope(name, "TreeEnsemble") as scope:
             handle = gen_ops.boosted_trees_ensemble_resource_handle_op(container="", shared_name=scope, name=scope)
-            super().__init__(handle, gen_ops.boosted_trees_create_ensemble(handle, stamp_token, serialized_proto))
-            made = self.is_initialized()
+            create = gen_ops.boosted_trees_create_ensemble(handle, stamp_token, serialized_proto)
+            super().__init__(handle, create, gen_ops.is_boosted_trees_ensemble_initialized, is_shared=not is_local)
             if not is_local:
-                self._saveable = _TreeEnsembleSaveable(handle, self.initializer, handle.name)
-                add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable)
-            register_resource(handle, self.initializer, made, is_shared=not is_local)
-
-    def is_initialized(self) -> Tensor:
-        """Whether it has been made."""
-        return gen_ops.is_boosted_trees_ensemble_initialized(self.resource_handle)
-
-    def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
-        return {} if self._is_local else {"tree_ensemble": lambda name: self._saveable}
+                self._keep(_TreeEnsembleSaveable(handle, create, handle.name), "tree_ensemble")
 
     def get_stamp_token(self) -> Tensor:
         """A number that changes with each update."""

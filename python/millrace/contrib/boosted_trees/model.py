@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
-from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, control_dependencies, name_scope
+from millrace.framework.graph import Operation, Tensor, control_dependencies, name_scope
 from millrace.ops import gen_ops
-from millrace.ops.resources import register_resource
 from millrace.protos import contrib_trees as messages
+from millrace.train.made_resource import MadeResource
 from millrace.train.saveable import SaveableObject, SaveSpec
-from millrace.train.tracking import Trackable
 
 _USUAL_DEPTH = 6  # of a learner that says nothing
 
@@ -26,30 +25,19 @@ class TreeEnsembleVariableSavable(SaveableObject):
     def restore(self, restored_tensors: List[Tensor], unused_restored_shapes: Any) -> Operation:
         """Replaces the ensemble by that of a checkpoint."""
         with control_dependencies([self._create_op]):
-            return gen_ops.tree_ensemble_deserialize(self._tree_ensemble_handle, *restored_tensors)  # type: ignore[return-value]
+            stamp, config = restored_tensors
+            return gen_ops.tree_ensemble_deserialize(self._tree_ensemble_handle, stamp, config)  # type: ignore[return-value]
 
 
-class TreeEnsembleVariable(Trackable):
+class TreeEnsembleVariable(MadeResource):
     """An ensemble of trees, made of a serialized DecisionTreeEnsembleConfig."""
 
     def __init__(self, stamp_token: Any, tree_ensemble_config: Any, name: str, container: Optional[str] = None) -> None:
         with name_scope(name, "TreeEnsembleVariable") as scope:
             handle = gen_ops.decision_tree_ensemble_resource_handle_op(container=container or "", shared_name=scope, name=scope)
-            self._resource_handle = handle
-            self._create_op = gen_ops.create_tree_ensemble_variable(handle, stamp_token, tree_ensemble_config)
-            self._saveable = TreeEnsembleVariableSavable(handle, self._create_op, handle.name)
-            register_resource(handle, self._create_op, self.is_initialized())
-        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable)
-
-    resource_handle = property(lambda self: self._resource_handle, doc="Its handle.")
-    initializer = property(lambda self: self._create_op, doc="The operation that makes it.")
-
-    def is_initialized(self) -> Tensor:
-        """Whether it has been made."""
-        return gen_ops.tree_ensemble_is_initialized_op(self._resource_handle)
-
-    def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
-        return {"tree_ensemble_variable": lambda name: self._saveable}
+            create = gen_ops.create_tree_ensemble_variable(handle, stamp_token, tree_ensemble_config)
+            super().__init__(handle, create, gen_ops.tree_ensemble_is_initialized_op)
+            self._keep(TreeEnsembleVariableSavable(handle, create, handle.name), "tree_ensemble_variable")
 
 
 def tree_ensemble_variable(stamp_token: Any, tree_ensemble_config: Any, name: str, container: Optional[str] = None) -> Tensor:

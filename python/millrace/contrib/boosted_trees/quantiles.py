@@ -8,11 +8,10 @@ from typing import Any, Dict, List, Optional, Tuple
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
-from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, control_dependencies, name_scope
+from millrace.framework.graph import Operation, Tensor, control_dependencies, name_scope
 from millrace.ops import gen_ops, math_ops
-from millrace.ops.resources import register_resource
+from millrace.train.made_resource import MadeResource
 from millrace.train.saveable import SaveableObject, SaveSpec
-from millrace.train.tracking import Trackable
 
 _PARTS = ("stamp", "state", "are_buckets_ready", "buckets")
 
@@ -28,10 +27,11 @@ class QuantileAccumulatorSaveable(SaveableObject):
     def restore(self, restored_tensors: List[Tensor], unused_restored_shapes: Any) -> Operation:
         """Replaces the stream by that of a checkpoint."""
         with control_dependencies([self._create_op]):
-            return gen_ops.quantile_accumulator_deserialize(self._resource_handle, *restored_tensors)  # type: ignore[return-value]
+            stamp, state, are_ready, buckets = restored_tensors
+            return gen_ops.quantile_accumulator_deserialize(self._resource_handle, stamp, state, are_ready, buckets)  # type: ignore[return-value]
 
 
-class QuantileAccumulator(Trackable):
+class QuantileAccumulator(MadeResource):
     """Quantiles of one feature, whose ranks are off by at most `epsilon`. What is added under another stamp than its own is passed over."""
 
     def __init__(
@@ -48,23 +48,11 @@ class QuantileAccumulator(Trackable):
         options: Dict[str, Any] = {} if max_elements is None else {"max_elements": max_elements}
         with name_scope(name, "QuantileAccumulator") as scope:
             handle = gen_ops.quantile_stream_resource_handle_op(container=container or "", shared_name=scope, name=scope)
-            self._resource_handle = handle
-            self._create_op = gen_ops.create_quantile_accumulator(
+            create = gen_ops.create_quantile_accumulator(
                 handle, init_stamp_token, epsilon=epsilon, num_quantiles=num_quantiles, generate_quantiles=generate_quantiles, **options
             )
-            self._saveable = QuantileAccumulatorSaveable(handle, self._create_op, handle.name)
-            register_resource(handle, self._create_op, self.is_initialized())
-        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable)
-
-    resource_handle = property(lambda self: self._resource_handle, doc="Its handle.")
-    initializer = property(lambda self: self._create_op, doc="The operation that makes it.")
-
-    def is_initialized(self) -> Tensor:
-        """Whether it has been made."""
-        return gen_ops.quantile_accumulator_is_initialized(self._resource_handle)
-
-    def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
-        return {"quantile_accumulator": lambda name: self._saveable}
+            super().__init__(handle, create, gen_ops.quantile_accumulator_is_initialized)
+            self._keep(QuantileAccumulatorSaveable(handle, create, handle.name), "quantile_accumulator")
 
     def get_buckets(self, stamp_token: Any) -> Tuple[Tensor, Tensor]:
         """(whether they are there, the boundaries between buckets)."""

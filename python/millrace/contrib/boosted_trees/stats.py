@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
-from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, control_dependencies, name_scope
+from millrace.framework.graph import Operation, Tensor, control_dependencies, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import gen_ops
-from millrace.ops.resources import register_resource
+from millrace.train.made_resource import MadeResource
 from millrace.train.saveable import SaveableObject, SaveSpec
-from millrace.train.tracking import Trackable
 
 _PARTS = ("stamp_token", "num_updates", "partition_ids", "feature_ids", "gradients", "hessians")
 
@@ -44,7 +43,7 @@ class StatsAccumulatorSaveable(SaveableObject):
             return self.deserialize(*restored_tensors)
 
 
-class StatsAccumulator(Trackable):
+class StatsAccumulator(MadeResource):
     """Sums of gradients and hessians, of one number each or of tensors, which begin with a stamp: what is added under another one is passed over."""
 
     def __init__(self, stamp_token: Any, gradient_shape: Any, hessian_shape: Any, name: Optional[str] = None, container: Optional[str] = None) -> None:
@@ -54,22 +53,12 @@ class StatsAccumulator(Trackable):
         with name_scope(name, "StatsAccumulator") as scope:
             handle = getattr(gen_ops, "stats_accumulator_%s_resource_handle_op" % kind)(container=container or "", shared_name=scope, name=scope)
             given = [] if self._is_scalar else [shape.as_list() for shape in shapes]
-            self._create_op = getattr(gen_ops, "create_stats_accumulator_" + kind)(handle, stamp_token, *given)
-            self._resource_handle = handle
-            self._saveable = StatsAccumulatorSaveable(handle, self._create_op, self._is_scalar, handle.name)
-            register_resource(handle, self._create_op, self.is_initialized())
-        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable)
+            create = getattr(gen_ops, "create_stats_accumulator_" + kind)(handle, stamp_token, *given)
+            super().__init__(handle, create, op_of(self._is_scalar, "is_initialized"))
+            self._saveable = StatsAccumulatorSaveable(handle, create, self._is_scalar, handle.name)
+            self._keep(self._saveable, "stats_accumulator")
 
-    resource_handle = property(lambda self: self._resource_handle, doc="Its handle.")
-    initializer = property(lambda self: self._create_op, doc="The operation that makes it.")
     saveable = property(lambda self: self._saveable, doc="What checkpoints keep.")
-
-    def is_initialized(self) -> Tensor:
-        """Whether it has been made."""
-        return op_of(self._is_scalar, "is_initialized")(self._resource_handle)  # type: ignore[no-any-return]
-
-    def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
-        return {"stats_accumulator": lambda name: self._saveable}
 
     def _make_summary(self, partition_ids: Any, feature_ids: Any, gradients: Any, hessians: Any) -> Any:
         return op_of(self._is_scalar, "make_summary")(partition_ids, feature_ids, gradients, hessians)

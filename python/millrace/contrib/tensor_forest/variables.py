@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
 from millrace.contrib.tensor_forest.params import serialized
 from millrace.framework import missing
-from millrace.framework.graph import GraphKeys, Operation, Tensor, add_to_collection, control_dependencies, name_scope
+from millrace.framework.graph import Operation, Tensor, control_dependencies, name_scope
 from millrace.ops import gen_ops
-from millrace.ops.resources import register_resource
+from millrace.train.made_resource import MadeResource
 from millrace.train.saveable import SaveableObject, SaveSpec
-from millrace.train.tracking import Trackable
 
 missing.fill(globals(), "contrib.tensor_forest.", {"finalize_tree": "a tree as it is: TensorFlow 1.15 has no kernel for it either"})
 
@@ -43,48 +42,26 @@ class FertileStatsVariableSavable(SaveableObject):
             return gen_ops.fertile_stats_deserialize(self._stats_handle, restored_tensors[0], params=self._params)  # type: ignore[return-value]
 
 
-class _Resource(Trackable):
-    """A resource that an operation makes from a serialized message, or anew from an empty string."""
-
-    def __init__(self, handle: Tensor, initializer: Operation, is_initialized: Tensor, saveable: SaveableObject) -> None:
-        self._resource_handle, self._init_op, self._is_initialized, self._saveable = handle, initializer, is_initialized, saveable
-        register_resource(handle, initializer, is_initialized)
-        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable)
-
-    resource_handle = property(lambda self: self._resource_handle, doc="Its handle.")
-    initializer = property(lambda self: self._init_op, doc="The operation that makes it.")
-
-    def is_initialized(self) -> Tensor:
-        """Whether it has been made."""
-        return self._is_initialized
-
-
-class TreeVariable(_Resource):
+class TreeVariable(MadeResource):
     """A tree."""
 
     def __init__(self, params: Any, tree_config: Any, stats_handle: Optional[Tensor], name: str, container: Optional[str] = None) -> None:
         with name_scope(name, "TreeVariable") as scope:
             handle = gen_ops.decision_tree_resource_handle_op(container=container or "", shared_name=scope, name=scope)
             create = gen_ops.create_tree_variable(handle, tree_config, params=serialized(params))
-            saveable = TreeVariableSavable(params, handle, stats_handle, create, handle.name)
-            super().__init__(handle, create, gen_ops.tree_is_initialized_op(handle), saveable)
-
-    def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
-        return {"tree_variable": lambda name: self._saveable}
+            super().__init__(handle, create, gen_ops.tree_is_initialized_op)
+            self._keep(TreeVariableSavable(params, handle, stats_handle, create, handle.name), "tree_variable")
 
 
-class FertileStatsVariable(_Resource):
+class FertileStatsVariable(MadeResource):
     """The statistics of a tree's leaves."""
 
     def __init__(self, params: Any, stats_config: Any, name: str, container: Optional[str] = None) -> None:
         with name_scope(name, "FertileStatsVariable") as scope:
             handle = gen_ops.fertile_stats_resource_handle_op(container=container or "", shared_name=scope, name=scope)
             create = gen_ops.create_fertile_stats_variable(handle, stats_config, params=serialized(params))
-            saveable = FertileStatsVariableSavable(params, handle, create, handle.name)
-            super().__init__(handle, create, gen_ops.fertile_stats_is_initialized_op(handle), saveable)
-
-    def _gather_saveables_for_checkpoint(self) -> Dict[str, Any]:
-        return {"fertile_stats_variable": lambda name: self._saveable}
+            super().__init__(handle, create, gen_ops.fertile_stats_is_initialized_op)
+            self._keep(FertileStatsVariableSavable(params, handle, create, handle.name), "fertile_stats_variable")
 
 
 def tree_variable(params: Any, tree_config: Any, stats_handle: Optional[Tensor], name: str, container: Optional[str] = None) -> Tensor:

@@ -31,7 +31,7 @@ def __getattr__(name):
 
 constexpr const char* kStubHead = R"(# SPDX-License-Identifier: Apache-2.0
 # Written by opgen from the declarations of ops.
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence, Union
 
 from millrace.framework.graph import Operation, Tensor
 from millrace.framework.types import DTypeLike, ShapeLike, TensorLike
@@ -146,7 +146,7 @@ struct Literal {
 std::string AttrType(const AttrDef& a) {
   std::string type = "Any";
   switch (a.kind) {
-    case AttrKind::kString: type = "str"; break;
+    case AttrKind::kString: type = "Union[str, bytes]"; break;
     case AttrKind::kInt: type = "int"; break;
     case AttrKind::kFloat: type = "float"; break;
     case AttrKind::kBool: type = "bool"; break;

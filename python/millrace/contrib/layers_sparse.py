@@ -64,8 +64,8 @@ def sparse_feature_cross(
 ) -> SparseTensor:
     """Of each row all combinations of one entry of each input, as texts, or as numbers by the hash of a key (None: by TensorFlow's first hash)."""
     columns, dense, internal = crossed_columns(inputs)
-    given = ([c[part] for c in columns] for part in range(3))
-    kinds = (dtypes.int64 if hashed_output else dtypes.string, internal)
+    indices, values, shapes = ([c[part] for c in columns] for part in range(3))
+    out = dtypes.int64 if hashed_output else dtypes.string
     if hash_key is None:
-        return SparseTensor(*gen_ops.sparse_feature_cross(*given, dense, hashed_output, num_buckets, *kinds, name=name))
-    return SparseTensor(*gen_ops.sparse_feature_cross_v2(*given, dense, hashed_output, num_buckets, hash_key, *kinds, name=name))
+        return SparseTensor(*gen_ops.sparse_feature_cross(indices, values, shapes, dense, hashed_output, num_buckets, out, internal, name=name))
+    return SparseTensor(*gen_ops.sparse_feature_cross_v2(indices, values, shapes, dense, hashed_output, num_buckets, hash_key, out, internal, name=name))

@@ -16,6 +16,7 @@ from millrace.framework.graph import Operation, Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers
+from millrace.keras.optimizer_base import Optimizer
 from millrace.layers.nodes import arranged, listed, with_leaves
 import millrace.keras.layers  # noqa: F401 - the classes that models are read from
 from millrace.layers.operations import AddLoss, AddMetric, TensorFlowOpLayer
@@ -363,7 +364,8 @@ def copy_of_subclass(model: Any) -> Any:
     """A model of the class, unbuilt, with copies of the layers and what else its attributes hold but tensors and variables; its __init__ is not called.
 
     NotImplementedError for layers in lists and dictionaries."""
-    made = type(model).__new__(type(model))
+    kind: Any = type(model)
+    made = kind.__new__(kind)
     Model.__init__(made, name=model.name)
     known = set(vars(made))
     for key, value in list(vars(model).items()):
@@ -387,7 +389,7 @@ def _holds_parts_of_graph(value: Any) -> bool:
         return any(_holds_parts_of_graph(part) for part in value)
     if isinstance(value, dict):
         return any(_holds_parts_of_graph(part) for part in value.values())
-    return isinstance(value, (Layer, Tensor, Operation, Variable, optimizers.Optimizer))
+    return isinstance(value, (Layer, Tensor, Operation, Variable, Optimizer))
 
 
 def clone_and_build_model(

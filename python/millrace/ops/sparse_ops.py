@@ -190,8 +190,11 @@ def crossed_columns(inputs: Any) -> Tuple[List[Any], List[Tensor], Any]:
 
 def _crossed(inputs: Any, hashed: bool, num_buckets: int, hash_key: Any, name: Optional[str]) -> SparseTensor:
     columns, dense, internal = crossed_columns(inputs)
+    indices, values, shapes = ([c[part] for c in columns] for part in range(3))
     made = gen_ops.sparse_cross(
-        *([c[part] for c in columns] for part in range(3)),
+        indices,
+        values,
+        shapes,
         dense,
         hashed,
         num_buckets,

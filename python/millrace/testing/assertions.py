@@ -124,7 +124,8 @@ class Assertions(unittest.TestCase):
         one, other = urllib.parse.urlparse(a), urllib.parse.urlparse(b)
         self.assertEqual(one[:3] + one[5:], other[:3] + other[5:], msg)
         self.assertEqual(sorted(one.params.split(";")), sorted(other.params.split(";")), msg)
-        self.assertEqual(*(urllib.parse.parse_qs(url.query, keep_blank_values=True) for url in (one, other)), msg)
+        asked, other_asked = (urllib.parse.parse_qs(url.query, keep_blank_values=True) for url in (one, other))
+        self.assertEqual(asked, other_asked, msg)
 
     def enter_context(self, manager: Any) -> Any:
         """What a context gives when it is entered; it is left when the test ends."""

@@ -161,16 +161,15 @@ class GradientBoostedDecisionTreeModel:
             return made
 
     def _asked(self, stamp: Tensor, drops: bool) -> Any:
-        return gen_ops.gradient_trees_prediction_verbose(
-            self._handle,
-            stamp,  # which is the seed, too: it is another one at each layer
-            *self._features,
-            learner_config=self._learner.SerializeToString(),
-            apply_dropout=drops,
-            apply_averaging=not drops and self._learner.HasField("averaging_config"),
-            center_bias=self._center_bias,
-            reduce_dim=self._logits_dimension == self._learner.num_classes - 1,
-        )
+        attributes: Dict[str, Any] = {
+            "learner_config": self._learner.SerializeToString(),
+            "apply_dropout": drops,
+            "apply_averaging": not drops and self._learner.HasField("averaging_config"),
+            "center_bias": self._center_bias,
+            "reduce_dim": self._logits_dimension == self._learner.num_classes - 1,
+        }
+        seed = stamp  # it is another one at each layer
+        return gen_ops.gradient_trees_prediction_verbose(self._handle, seed, *self._features, **attributes)
 
     # ---- Training ----
 
@@ -246,7 +245,8 @@ class GradientBoostedDecisionTreeModel:
         if self._quantiles:
             axes = [1, 2] if self._learner.multi_class_strategy == LearnerConfig.FULL_HESSIAN else [1]
             weights = gen_ops.sqrt(math_ops.reduce_sum(gen_ops.square(hessian), axes))
-            summaries = gen_ops.make_quantile_summaries(self._dense, *self._floats, array_ops.reshape(weights, [-1, 1]), epsilon=_EPSILON / 2)
+            indices, values, shapes = self._floats
+            summaries = gen_ops.make_quantile_summaries(self._dense, indices, values, shapes, array_ops.reshape(weights, [-1, 1]), epsilon=_EPSILON / 2)
             handles = [q.resource_handle for q in self._quantiles]
             updates.append(gen_ops.quantile_accumulator_add_summaries(handles, stamp, list(summaries.dense_summaries) + list(summaries.sparse_summaries)))
         added = control_flow_ops.cond(self._ready, lambda: self._add_sums(stamp, nodes, gradient, hessian), lambda: convert_to_tensor(False))

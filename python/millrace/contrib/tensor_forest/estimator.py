@@ -150,7 +150,7 @@ def get_model_fn(
 
         extra = {TREE_PATHS_PREDICTION_KEY: paths} if params.inference_tree_paths else {}
         extra[VARIANCE_PREDICTION_KEY] = variance
-        if keys is not None:
+        if keys_name is not None and keys is not None:
             extra[keys_name] = keys
         given_logits = _logits(params, said)
         if is_core:

@@ -9,6 +9,7 @@ import numpy as np
 
 from millrace.data import Dataset
 from millrace.framework import dtypes
+from millrace.framework.errors import at_user_line
 from millrace.ops import array_ops, math_ops
 
 _ROWS_DRAWN = 512
@@ -20,6 +21,8 @@ def load_mnist(data_dir: Optional[str], num_epochs: int, batch_size: int, flatte
     if use_fake_data:
         draw = np.random.RandomState(0)
         images, labels = draw.randint(0, 255, [_ROWS_DRAWN, 28, 28, 1], np.uint8), draw.randint(0, 10, _ROWS_DRAWN)
+    elif data_dir is None:
+        raise at_user_line(ValueError("load_mnist wants a folder with MNIST's files, data_dir, unless use_fake_data is true."))
     else:
         from millrace.examples.tutorials.mnist import input_data
 

@@ -291,6 +291,26 @@ def test_moving_averages():
     assert "v/ExponentialMovingAverage" in average.variables_to_restore()
 
 
+def test_averages_and_slots_where_a_scope_reuses():
+    """As up to 0.11: towers of one model keep averages of their losses, and programs minimize behind reuse_variables()."""
+    with tf.variable_scope("net"):
+        w = tf.get_variable("w", [2], initializer=tf.ones_initializer())
+    with tf.variable_scope("net", reuse=True):
+        loss = tf.identity(2.0 * tf.reduce_sum(tf.get_variable("w", [2])), name="loss")
+        average = tf.train.ExponentialMovingAverage(0.5)
+        update = average.apply([loss, w])
+        step = tf.contrib.opt.MovingAverageOptimizer(tf.train.MomentumOptimizer(0.5, 0.5)).minimize(loss)
+        with pytest.raises(ValueError, match="does not exist"):
+            tf.get_variable("v", [2])
+    assert average.average(loss).op.name == "net/net_1/loss/ExponentialMovingAverage"
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(update)
+        assert session.run(average.average(loss)) == 2 and list(session.run(average.average(w))) == [1, 1]
+        session.run(step)
+        assert list(session.run(w)) == [0, 0]
+
+
 def test_errors_are_classes_and_name_the_line():
     x = tf.placeholder(tf.float32, [None], name="x")
     bad = tf.check_numerics(x, "look here", name="checked")

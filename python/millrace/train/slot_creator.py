@@ -9,15 +9,16 @@ from typing import Any
 from millrace.framework import dtypes
 from millrace.framework.graph import colocate_with, name_scope
 from millrace.ops import array_ops, init_ops
-from millrace.ops.variable_scope import _true_getter, variable_scope
+from millrace.ops.variable_scope import AUTO_REUSE, _true_getter, variable_scope
 from millrace.ops.variables import Variable
 
 
 def _make(primary: Any, val: Any, scope: str, validate_shape: bool, shape: Any, dtype: Any) -> Variable:
     with variable_scope(None, scope, auxiliary_name_scope=False) as opened, name_scope(None):
         inner = opened.name
+        reuse = AUTO_REUSE if opened.reuse else False  # a scope that reuses has the primary, but maybe not yet what belongs to it
         slot = _true_getter(
-            inner, shape, dtype, val, None, opened.reuse, False, None, opened.caching_device, None, validate_shape, getattr(primary, "_is_resource", False)
+            inner, shape, dtype, val, None, reuse, False, None, opened.caching_device, None, validate_shape, getattr(primary, "_is_resource", False)
         )
     save_as_part(slot, primary)
     return slot

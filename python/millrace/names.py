@@ -767,7 +767,7 @@ data.ops.dataset_ops = data data.dataset data.named data.experimental
 data.ops.dataset_ops.get_legacy_output_classes = data:get_output_classes
 data.ops.dataset_ops.get_legacy_output_shapes = data:get_output_shapes
 data.ops.dataset_ops.get_legacy_output_types = data:get_output_types
-data.ops.dataset_ops.DatasetV1 data.ops.dataset_ops.DatasetV2 = data:Dataset
+data.ops.dataset_ops.DatasetV1 data.ops.dataset_ops.DatasetV2 data.ops.dataset_ops.DatasetV1Adapter = data:Dataset
 data.ops.dataset_ops.UnaryUnchangedStructureDataset = data.inner:UnaryUnchangedStructureDataset
 data.ops.dataset_ops.get_structure = data.experimental:get_structure
 data.ops.dataset_ops.DatasetSpec data.ops.dataset_ops.DatasetStructure = framework.type_spec:DatasetSpec
@@ -857,7 +857,6 @@ cluster_resolver.kubernetes_cluster_resolver = launch.resolvers
 cluster_resolver.gce_cluster_resolver cluster_resolver.tpu_cluster_resolver = launch.cloud_resolvers
 combinations = testing.combinations
 strategy_combinations = testing.strategies
-strategy_test_lib = @
 tpu_strategy.TPUStrategy tpu_strategy.TPUStrategyV1 = framework.strategy:TPUStrategy
 distribute_coordinator = launch.coordinate
 distribute_coordinator_context multi_worker_util = train.tasks
@@ -868,10 +867,10 @@ distribution_strategy_context distribute_lib mirrored_strategy one_device_strate
 cross_device_ops cross_device_utils reduce_util = framework.cross_device_ops
 collective_all_reduce_strategy.CollectiveAllReduceStrategy = framework.strategy:MultiWorkerMirroredStrategy
 collective_all_reduce_strategy tpu_strategy = @
-input_lib = framework.replica_inputs
+input_lib = data.distributed
 values = framework.replicated_values train.replicated_variables
 input_ops = data.named
-multi_worker_test_base estimator_training summary_op_util = @
+estimator_training summary_op_util = @
 step_fn single_loss_example = testing.loss_steps
 
 [keras]

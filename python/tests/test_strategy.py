@@ -100,6 +100,40 @@ def test_inputs_of_the_only_pipeline():
             session.run(results[0])
 
 
+def test_data_sets_that_a_strategy_deals_out():
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    dealt = strategy.experimental_distribute_dataset(tf.data.Dataset.range(3))
+    iterator = tf.compat.v1.data.make_initializable_iterator(dealt)
+    number, doubled = iterator.get_next(), dealt.map(lambda n: n * 2).make_one_shot_iterator().get_next()
+    assert iterator.output_types == tf.int64 and iterator.element_spec == tf.TensorSpec([], tf.int64)
+    with tf.Session() as session:
+        for _ in range(2):
+            session.run(iterator.initialize())
+            assert [session.run(number) for _ in range(3)] == [0, 1, 2]
+            with pytest.raises(tf.errors.OutOfRangeError):
+                session.run(number)
+        assert [session.run(doubled) for _ in range(3)] == [0, 2, 4]
+    with pytest.raises(RuntimeError, match="only supported inside of tf.function or when eager execution is enabled"):
+        iter(dealt)
+
+
+def test_data_sets_on_the_device_of_their_pipeline():
+    input_lib, values = names.find("python.distribute.input_lib"), names.find("python.distribute.values")
+    one = input_lib.InputWorkers(values.ReplicaDeviceMap(["/cpu:0"]), [("/cpu:0", ["/cpu:0"])])
+    read = input_lib.DatasetIterator(tf.data.Dataset.range(2), one, tf.distribute.get_strategy())
+    called = input_lib.InputFunctionIterator(lambda context: tf.data.Dataset.range(context.num_input_pipelines), one, [tf.distribute.InputContext()], None)
+    elements = [read.get_next(), called.get_next()]
+    assert elements[0].op.inputs[0].device.endswith("CPU:0")
+    with tf.Session() as session:
+        session.run([read.initialize(), called.initializer])
+        assert session.run(elements) == [0, 0]
+    two = input_lib.InputWorkers(values.ReplicaDeviceMap(["/cpu:0", "/cpu:1"]))
+    with pytest.raises(NotImplementedError, match="one replica"):
+        input_lib.get_distributed_dataset(tf.data.Dataset.range(2), two, None)
+    with pytest.raises(NotImplementedError, match="split_batch_by=2"):
+        input_lib.DistributedDataset(tf.data.Dataset.range(2), one, None, split_batch_by=2)
+
+
 def test_variables_on_a_device_of_their_own():
     strategy = tf.distribute.experimental.CentralStorageStrategy(["/cpu:0"], parameter_device="/cpu:1")
     with tf.Graph().as_default(), strategy.scope():

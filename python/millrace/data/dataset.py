@@ -224,6 +224,11 @@ class Dataset(OfContrib):
 
     # ---- iterators ----
 
+    def __iter__(self) -> Any:
+        """RuntimeError: elements are had by sessions, from the iterators that the methods below make."""
+        message = "__iter__() is only supported inside of tf.function or when eager execution is enabled: use make_one_shot_iterator().get_next() in sessions."
+        raise at_user_line(RuntimeError(message))
+
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator that needs no initialization. The data set must need no state: neither placeholders nor variables."""
         name = factory(self._optimized())

@@ -6,8 +6,9 @@ from __future__ import annotations
 import enum
 import json
 import os
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
+from millrace import names
 from millrace.framework import not_provided
 from millrace.framework.cross_device_ops import (
     AllReduceCrossDeviceOps as AllReduceCrossDeviceOps,
@@ -21,6 +22,8 @@ from millrace.framework.cross_device_ops import (
 )
 from millrace.framework.device_names import resolve
 from millrace.framework.errors import at_user_line
+from millrace.framework.replica_inputs import InputWorkers
+from millrace.framework.replicated_values import SingleDeviceMap
 from millrace.framework.strategy_base import (
     InputIterator as InputIterator,
     ReplicaContext as ReplicaContext,
@@ -62,6 +65,13 @@ class OneDeviceExtended(StrategyExtended):
         """The device."""
         del var_list  # all are there
         return self._parameters
+
+    def _experimental_distribute_dataset(self, dataset: Any) -> Any:
+        workers = InputWorkers(SingleDeviceMap(self._worker))
+        return names.find("python.distribute.input_lib").get_distributed_dataset(dataset, workers, self._strategy)
+
+    def _experimental_distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any]) -> Any:
+        return self._experimental_distribute_dataset(dataset_fn(InputContext()))
 
     def _configure(self, session_config: Any = None, cluster_spec: Any = None, task_type: Optional[str] = None, task_id: Optional[int] = None) -> None:
         del session_config, task_type, task_id  # of a strategy within one process

@@ -931,7 +931,7 @@ serialization = layers.serialization
 advanced_activations convolutional convolutional_recurrent core embeddings local merge noise normalization pooling recurrent recurrent_v2 wrappers = layers.%
 
 [core]
-framework.summary_pb2 framework.graph_pb2 framework.variable_pb2 framework.op_def_pb2 framework.attr_value_pb2 framework.node_def_pb2 = protos.definitions
+framework.summary_pb2 framework.graph_pb2 framework.variable_pb2 framework.op_def_pb2 framework.api_def_pb2 framework.attr_value_pb2 framework.node_def_pb2 = protos.definitions
 framework.tensor_pb2 framework.types_pb2 framework.tensor_shape_pb2 framework.step_stats_pb2 framework.function_pb2 framework.versions_pb2 framework.kernel_def_pb2 = protos.definitions
 framework.device_attributes_pb2 framework.log_memory_pb2 framework.allocation_description_pb2 framework.tensor_description_pb2 = protos.definitions
 framework.tensor_slice_pb2 framework.cost_graph_pb2 framework.resource_handle_pb2 = protos.definitions

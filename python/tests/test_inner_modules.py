@@ -142,6 +142,11 @@ def test_subscribed_tensors_are_seen_when_they_are_read():
         assert run(fetched) == value and sorted(seen) == [("first", 3), ("second", 3)]
         seen.clear()
     assert run(unread) == 5 and not seen
+    two, one = tf.split([4, 3], 2)
+    with tf.control_dependencies([two, one]):
+        late = tf.constant(8)
+    subscribe.subscribe([two, one], lambda t: see(t.op.name)(tf.squeeze(t)))
+    assert run(late) == 8 and sorted(seen) == [("split", 3), ("split", 4)]
     queue = tf.FIFOQueue(1, tf.int32).queue_ref
     assert tf.as_dtype(queue.dtype).base_dtype != tf.resource or subscribe.subscribe(queue, see("queue")) is queue
     with pytest.raises(TypeError, match="has invalid type"):

@@ -7,7 +7,7 @@ import inspect
 import keyword
 import os
 import types
-from typing import Any, Callable, Dict, List, Union
+from typing import Any, Callable, Dict, List, Sequence, Union
 
 from millrace import _core
 from millrace.framework.errors import at_user_line
@@ -66,9 +66,22 @@ def _default(attr: Any) -> Any:
     return value if isinstance(value, (int, float, bool)) or attr.type == "type" else None
 
 
+def op_maker(op: Any) -> Any:
+    """What makes operations of an op, by its OpDef, of three things: tuples of inputs and of attributes, each in the order of the definition (None
+    for what inputs or defaults say), and a name."""
+    made = _core.Op(op.name, " ".join(map(_arg_code, op.input_arg)), " ".join(map(_arg_code, op.output_arg)), " ".join(map(_attr_code, op.attr)))
+    # No shape is one that is not known, so that is said.
+    shapes = {i: TensorShape(a.default_value.shape) for i, a in enumerate(op.attr) if a.type == "shape" and a.HasField("default_value")}
+
+    def make(inputs: Sequence[Any], attrs: Sequence[Any], name: Any) -> Any:
+        return made(tuple(inputs), tuple(shapes.get(i) if value is None else value for i, value in enumerate(attrs)), name)
+
+    return make
+
+
 def op_function(op: Any) -> Callable[..., Any]:
     """The function that makes operations of an op, by its OpDef."""
-    made = _core.Op(op.name, " ".join(map(_arg_code, op.input_arg)), " ".join(map(_arg_code, op.output_arg)), " ".join(map(_attr_code, op.attr)))
+    make = op_maker(op)
     inferred = {n for a in op.input_arg for n in (a.type_attr, a.number_attr, a.type_list_attr) if n}
     inputs = [_identifier(a.name) for a in op.input_arg]
     attrs = [None if a.name in inferred or a.name.startswith("_") else _identifier(a.name) for a in op.attr]
@@ -83,8 +96,7 @@ def op_function(op: Any) -> Callable[..., Any]:
         else:
             required.append(inspect.Parameter(name, either))
     signature = inspect.Signature(required + optional + [inspect.Parameter("name", either, default=None)])
-    # What a caller leaves out is left to the op, whose defaults are exact. No shape is one that is not known, so that is said.
-    shapes = {_identifier(a.name): TensorShape(a.default_value.shape) for a in op.attr if a.type == "shape" and a.HasField("default_value")}
+    # What a caller leaves out is left to the op, whose defaults are exact.
     function_name = snake_case(op.name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -97,9 +109,7 @@ def op_function(op: Any) -> Callable[..., Any]:
             if hasattr(called, "add_to_graph"):  # a function that tf.Defun made
                 called.add_to_graph(get_default_graph())
                 given[name] = called.name
-        return made(
-            tuple(given[n] for n in inputs), tuple(None if n is None else shapes.get(n) if given.get(n) is None else given[n] for n in attrs), given.get("name")
-        )
+        return make([given[n] for n in inputs], [None if n is None else given.get(n) for n in attrs], given.get("name"))
 
     function.__name__ = function.__qualname__ = function_name
     function.__doc__ = op.summary or "The op %s." % op.name

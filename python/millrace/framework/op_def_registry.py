@@ -18,7 +18,9 @@ _PTR, _TEXT, _INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 _library = ctypes.CDLL(settings.text("MILLRACE_LIBRARY") or os.path.join(os.path.dirname(os.path.abspath(_core.__file__)), "libmillrace.so"))
 
 
-class _Buffer(ctypes.Structure):
+class Buffer(ctypes.Structure):
+    """A TF_Buffer."""
+
     _fields_ = [("data", ctypes.c_void_p), ("length", ctypes.c_size_t), ("free", ctypes.c_void_p)]
 
 
@@ -34,16 +36,17 @@ _code, _message = c_function("TF_GetCode", _INT, _PTR), c_function("TF_Message",
 _new_op, _register_op = c_function("TF_NewOpDefinitionBuilder", _PTR, _TEXT), c_function("TF_RegisterOpDefinition", None, _PTR, _PTR)
 _add = [c_function("TF_OpDefinitionBuilderAdd" + part, None, _PTR, _TEXT) for part in ("Input", "Output", "Attr")]
 _set_stateful = c_function("TF_OpDefinitionBuilderSetIsStateful", None, _PTR, ctypes.c_bool)
-_all_ops, _delete_buffer = c_function("TF_GetAllOpList", ctypes.POINTER(_Buffer)), c_function("TF_DeleteBuffer", None, ctypes.POINTER(_Buffer))
+_all_ops, _delete_buffer = c_function("TF_GetAllOpList", ctypes.POINTER(Buffer)), c_function("TF_DeleteBuffer", None, ctypes.POINTER(Buffer))
 
 
-def checked(call: Callable[[Any], Any]) -> None:
-    """call(status); ValueError with the status's message where it was refused."""
+def checked(call: Callable[[Any], Any]) -> Any:
+    """What call(status) gives; ValueError with the status's message where it was refused."""
     status = new_status()
     try:
-        call(status)
+        made = call(status)
         if _code(status) != 0:
             raise ValueError(_message(status).decode())
+        return made
     finally:
         delete_status(status)
 

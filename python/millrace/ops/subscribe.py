@@ -64,6 +64,8 @@ def _new(tensor: Tensor, functions: List[Callable[[Tensor], Any]]) -> Tensor:
     graph = tensor.graph
     readers = [(reader, i) for reader in dict.fromkeys(tensor.consumers()) for i, read in enumerate(reader.inputs) if read is tensor]
     waiting = tensor.op._control_outputs
+    others = [other for output in tensor.op.outputs for other in output.consumers() if other.type == "Identity" and _is_subscribed_identity(other.outputs[0])]
+    waiting_for_others = [operation for other in others for operation in other._control_outputs]
     with graph.as_default(), graph.device(tensor.device), graph.control_dependencies(None):
         with graph.name_scope(tensor.op.name + "/subscription/"):
             with graph.control_dependencies(_done(tensor, functions)):
@@ -73,5 +75,6 @@ def _new(tensor: Tensor, functions: List[Callable[[Tensor], Any]]) -> Tensor:
         reader._update_input(i, made)
     for operation in waiting:
         operation._stop_waiting_for([tensor.op])
+    for operation in dict.fromkeys(waiting + waiting_for_others):
         operation._add_control_input(made.op)
     return made

@@ -32,6 +32,11 @@ OpDef.ArgDef: 1 name string; 2 description string; 3 type enum; 4 type_attr stri
 OpDef.AttrDef: 1 name string; 2 type string; 3 default_value AttrValue; 4 description string; 5 has_minimum bool; 6 minimum int64; 7 allowed_values AttrValue
 OpDeprecation: 1 version int32; 2 explanation string
 OpList: 1 op *OpDef
+ApiDef: 1 graph_op_name string; 12 deprecation_message string; 13 deprecation_version int32; 2 visibility enum; 3 endpoint *ApiDef.Endpoint; 4 in_arg *ApiDef.Arg; 5 out_arg *ApiDef.Arg; 11 arg_order *string; 6 attr *ApiDef.Attr; 7 summary string; 8 description string; 9 description_prefix string; 10 description_suffix string
+ApiDef.Endpoint: 1 name string; 3 deprecated bool; 4 deprecation_version int32
+ApiDef.Arg: 1 name string; 2 rename_to string; 3 description string
+ApiDef.Attr: 1 name string; 2 rename_to string; 3 default_value AttrValue; 4 description string
+ApiDefs: 1 op *ApiDef
 KernelDef: 1 op string; 2 device_type string; 3 constraint *KernelDef.AttrConstraint; 4 host_memory_arg *string; 5 label string; 6 priority int32
 KernelDef.AttrConstraint: 1 name string; 2 allowed_values AttrValue
 KernelList: 1 kernel *KernelDef

@@ -126,6 +126,7 @@ VariableSynchronization = Enum(
     "VariableSynchronization", {"VARIABLE_SYNCHRONIZATION_" + name: i for i, name in enumerate(("AUTO", "NONE", "ON_WRITE", "ON_READ"))}
 )
 VariableAggregation = Enum("VariableAggregation", {"VARIABLE_AGGREGATION_" + name: i for i, name in enumerate(("NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"))})
+Visibility = Enum("ApiDef.Visibility", {"DEFAULT_VISIBILITY": 0, "VISIBLE": 1, "SKIP": 2, "HIDDEN": 3})
 
 MODULE_ENUMS = {"DataType": DataType, "Code": Code, "VariableSynchronization": VariableSynchronization, "VariableAggregation": VariableAggregation}
 # By the names of fields, those of one message alone by its name, too. Other fields that are enums are numbers in texts and descriptors.
@@ -147,6 +148,7 @@ OF_FIELDS = {
     "tensorforest.SplitFinishConfig.type": SplitFinishStrategyType,
     "synchronization": VariableSynchronization,
     "aggregation": VariableAggregation,
+    "visibility": Visibility,
 }
 
 

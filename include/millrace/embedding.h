@@ -57,7 +57,7 @@ inline Output EmbeddingLookup(const Scope& scope, const std::vector<Variable>& t
   }
   const auto at = [&](const Variable& table, Output rows) {
     const Scope there = s.ColocateWith(Operation(table.ref.get().oper));
-    const Output found = Scope(there).Op("Gather", {table.read, rows});
+    const Output found = Scope(there).Op("GatherV2", {table.read, rows, int32_t{0}});
     return max_norm > 0 ? internal::ClipRows(there, found, max_norm) : found;
   };
   if (tables.size() == 1) return at(tables[0], ids);
@@ -177,7 +177,8 @@ inline SampledLogits SampleLogits(Scope s, Output weights, Output biases, Output
   const Output flat = s.Op("Reshape", {own, Tensor({-1})}), classes = s.Op("StopGradient", {drawn[0]});
   // One look-up for both, so that its gradient is one set of rows.
   const Output ids = s.Op("ConcatV2", {Outputs{flat, classes}, 0});
-  const Output rows = s.Op("Gather", {weights, ids}), offsets = s.Op("Gather", {biases, ids});
+  const Output rows = s.Op("GatherV2", {weights, ids, int32_t{0}}),
+               offsets = s.Op("GatherV2", {biases, ids, int32_t{0}});
   const Output split = s.Op("Pack", {Outputs{s.Op("Size", {flat}), s.Const(Tensor(o.num_sampled))}});
   const Operation w = s.Op("SplitV", {rows, split, 0}, {{"num_split", 2}});
   const Operation b = s.Op("SplitV", {offsets, split, 0}, {{"num_split", 2}});

@@ -55,7 +55,7 @@ KEPT = {
     "later_functions.bounds_of_steps_are_of_the_type_of_what_they_bound estimator.what_a_model_function_must_answer session.default_sessions_are_left_in_order "
     "what_graphs_refuse",
     "static shapes that were lost": "static_values.shapes_that_numbers_tell static_values.static_values sparse_math.what_is_known_of_shapes",
-    "names of nodes": "names_of_nodes_in_old_programs names_of_what_layers_end_in scopes_of_contrib_layers weights.names_and_reductions_of_losses input_pipelines.names_of_nodes recurrent.names_are_those_of_tensorflow",
+    "names of nodes": "names_of_nodes_in_old_programs names_of_what_layers_end_in nodes_of_gathers_lookups_and_ones scopes_of_contrib_layers weights.names_and_reductions_of_losses input_pipelines.names_of_nodes recurrent.names_are_those_of_tensorflow",
 }
 
 
@@ -294,6 +294,35 @@ def test_names_of_what_layers_end_in():
         tf.contrib.layers.batch_norm(x, scope="norm%d" % debias, zero_debias_moving_mean=debias, updates_collections="mine%d" % debias)
         collected = tf.get_collection("mine%d" % debias)  # values, whereas `updates` are operations
         assert [u.name for u in collected] == ["norm%d/AssignMovingAvg:0" % debias, "norm%d/AssignMovingAvg_1:0" % debias]
+
+
+def _made(call):
+    """What a call makes: its operations as 'name:type', and the name of the result."""
+    graph = tf.get_default_graph()
+    before = len(graph.get_operations())
+    result = call()
+    return " ".join("%s:%s" % (op.name, op.type) for op in graph.get_operations()[before:]), result.op.name
+
+
+def test_nodes_of_gathers_lookups_and_ones():
+    x, ids, zero = tf.placeholder(tf.float32, [3, 2]), tf.placeholder(tf.int32, [4]), tf.constant(0)
+    assert _made(lambda: tf.gather(x, ids, False)) == ("GatherV2/axis:Const GatherV2:GatherV2", "GatherV2")
+    assert _made(lambda: tf.gather(x, ids, axis=zero, name="at")) == ("at:GatherV2", "at")
+    assert tf.gather(tf.zeros([2, 3, 4]), tf.zeros([2, 3], tf.int32), batch_dims=-1).shape.as_list() == [2, 3, 3]  # the axis is -1 then, too
+    table = tf.Variable(tf.zeros([3, 2]), name="table")
+    held = tf.Variable(tf.zeros([3, 2]), name="held", use_resource=True)
+    assert _made(lambda: tf.gather(table, ids, axis=zero, name="rows")) == ("rows:GatherV2", "rows")
+    assert _made(lambda: tf.gather(held, ids, axis=zero)) == ("Gather:ResourceGather Identity:Identity", "Identity")
+    found, last = _made(lambda: tf.nn.embedding_lookup(table, ids))
+    assert (found, last) == ("embedding_lookup/axis:Const embedding_lookup:GatherV2 embedding_lookup/Identity:Identity", "embedding_lookup/Identity")
+    at = [tf.get_default_graph().get_operation_by_name(n).colocation_groups() for n in ("embedding_lookup/axis", "embedding_lookup", last)]
+    assert at == [[b"loc:@table"], [b"loc:@table"], [b"loc:@embedding_lookup/Identity"]]
+    found, last = _made(lambda: tf.nn.embedding_lookup([held], ids, name="l"))
+    assert (found, last) == ("l:ResourceGather l/Identity:Identity l/Identity_1:Identity", "l/Identity_1")
+    found, last = _made(lambda: tf.nn.embedding_lookup([table, held], ids, name="of_two"))
+    assert "of_two:ParallelDynamicStitch" in found and last == "of_two/Reshape_1"
+    assert _made(lambda: tf.ones_like(x)) == ("ones_like/Shape:Const ones_like/Const:Const ones_like:Fill", "ones_like")
+    assert _made(lambda: tf.ones_like(tf.placeholder(tf.int32), name="of"))[0].split()[1:] == ["of/Shape:Shape", "of/Const:Const", "of:Fill"]
 
 
 def test_scopes_of_contrib_layers():

@@ -74,8 +74,8 @@ class NadamOptimizer(AdamOptimizer):
             kept = self.get_slot(var, slot)
             with var.graph.control_dependencies([kept.assign(kept.read_value() * beta, use_locking=self._use_locking)]):
                 moments.append(kept.scatter_add(IndexedSlices(change * (1 - beta), rows), use_locking=self._use_locking))
-        m = (1 - hyper["beta1"]) * grad.values + hyper["beta1"] * gen_ops.gather(moments[0], rows)
-        step = _rate(hyper) * m / (gen_ops.sqrt(gen_ops.gather(moments[1], rows)) + hyper["epsilon"])
+        m = (1 - hyper["beta1"]) * grad.values + hyper["beta1"] * array_ops.gather(moments[0], rows)
+        step = _rate(hyper) * m / (gen_ops.sqrt(array_ops.gather(moments[1], rows)) + hyper["epsilon"])
         return control_flow_ops.group(*moments, var.scatter_sub(IndexedSlices(step, rows), use_locking=self._use_locking))
 
     def _resource_apply_sparse(self, grad: Any, handle: Any, indices: Any) -> Any:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 from typing import overload as _overload
 
 import numpy as np
@@ -96,23 +96,27 @@ def _filled(shape: Any, dtype: Any, name: Optional[str], default: str, value: An
 
 def zeros_like(tensor: Any, dtype: Any = None, name: Optional[str] = None, optimize: bool = True) -> Tensor:
     """Zeros of the shape and type of a tensor."""
-    return _filled_like(tensor, dtype, name, optimize, zeros, gen_ops.zeros_like, "zeros_like")
+    with name_scope(name, "zeros_like", [tensor]) as scope:
+        tensor, dtype = _like(tensor, dtype)
+        if optimize and tensor.get_shape().is_fully_defined() and dtype not in (dtypes.variant, dtypes.resource):
+            return zeros(tensor.get_shape(), dtype, scope)
+        if dtype != tensor.dtype.base_dtype:
+            return zeros(shape(tensor), dtype, scope)
+        return gen_ops.zeros_like(tensor, name=scope)
 
 
 def ones_like(tensor: Any, dtype: Any = None, name: Optional[str] = None, optimize: bool = True) -> Tensor:
     """Ones of the shape and type of a tensor."""
-    return _filled_like(tensor, dtype, name, optimize, ones, gen_ops.ones_like, "ones_like")
+    with name_scope(name, "ones_like", [tensor]) as scope:
+        tensor, dtype = _like(tensor, dtype)
+        made = ones(shape_internal(tensor, optimize=optimize), dtype, scope)
+        made.set_shape(tensor.get_shape())
+        return made
 
 
-def _filled_like(tensor: Any, dtype: Any, name: Optional[str], optimize: bool, make: Any, op: Any, default: str) -> Tensor:
-    with name_scope(name, default, [tensor]) as scope:
-        tensor = convert_to_tensor(tensor, name="tensor")
-        dtype = tensor.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype)
-        if optimize and tensor.get_shape().is_fully_defined() and dtype not in (dtypes.variant, dtypes.resource):
-            return make(tensor.get_shape(), dtype, scope)
-        if dtype != tensor.dtype.base_dtype:
-            return make(shape(tensor), dtype, scope)
-        return op(tensor, name=scope)
+def _like(tensor: Any, dtype: Any) -> Tuple[Tensor, dtypes.DType]:
+    tensor = convert_to_tensor(tensor, name="tensor")
+    return tensor, tensor.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype)
 
 
 def fill(dims: Any, value: Any, name: Optional[str] = None) -> Tensor:

@@ -25,16 +25,14 @@ def gather(
     Raises: InvalidArgumentError in the step when an index is not in [0, n); ValueError when the ranks do not allow batch_dims.
     """
     batch_dims = batch_dims or 0
-    if batch_dims == 0 and (axis is None or isinstance(axis, int) and axis == 0):
-        if hasattr(params, "sparse_read"):  # an index out of range is an error in any case
+    axis = batch_dims if axis is None else axis
+    known = constant_value(axis) if isinstance(axis, Tensor) else axis
+    if batch_dims == 0:  # an index out of range is an error in any case, whatever validate_indices says
+        if known is not None and known == 0 and hasattr(params, "sparse_read") and getattr(params, "_is_resource", True):
             return params.sparse_read(indices, name)
-        return gen_ops.gather(params, indices, validate_indices=validate_indices is not False, name=name)
-    if batch_dims == 0:
         return gen_ops.gather_v2(params, indices, axis, name=name)
     indices = convert_to_tensor(indices, name="indices")
     batch_dims = _batch_dims(batch_dims, indices, "tf.gather")
-    axis = batch_dims if axis is None else axis
-    known = constant_value(axis) if isinstance(axis, Tensor) else axis
     if known is not None and 0 <= known < batch_dims:
         raise at_user_line(ValueError("batch_dims = %d must be less than or equal to axis = %d" % (batch_dims, known)))
     return gen_ops.gather_v2(params, indices, axis, batch_dims=batch_dims, name=name)

@@ -18,7 +18,7 @@ __all__ = ["lu_matrix_inverse", "lu_reconstruct", "lu_solve", "matrix_rank", "no
 def _rows(matrices: Tensor, order: Tensor) -> Tensor:
     """Rows of matrices in another order, which is that of all, or one for each."""
     if order.get_shape().ndims == 1 and matrices.get_shape().ndims == 2:
-        return gen_ops.gather(matrices, order)
+        return gen_ops.gather_v2(matrices, order, 0)
     return array_ops.batch_gather(matrices, order)
 
 

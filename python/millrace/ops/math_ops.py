@@ -492,7 +492,8 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Optional[str] =
         if isinstance(t, IndexedSlices):
             return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
         t = convert_to_tensor(t, name="t")
-        clip_norm = cast(clip_norm, t.dtype.base_dtype)
+        if isinstance(clip_norm, Tensor):
+            clip_norm = cast(clip_norm, t.dtype.base_dtype)
         squares = reduce_sum(t * t, axes, True)
         longer = gen_ops.greater(squares, 0)  # the root has no derivative at 0, nor need it have one
         size = array_ops.where(longer, gen_ops.sqrt(array_ops.where(longer, squares, array_ops.ones_like(squares))), squares)

@@ -473,11 +473,14 @@ def embedding_lookup(
         raise at_user_line(ValueError("Need at least one param"))
     with name_scope(name, "embedding_lookup", [ids]) as scope:
         if len(params) == 1:
-            table = params[0] if hasattr(params[0], "graph") else convert_to_tensor(params[0])
+            table = params[0] if hasattr(params[0], "graph") else convert_to_tensor(params[0], name="params_0")
+            ids = convert_to_tensor(ids, name="ids")
             with colocate_with(table):
-                rows = array_ops.gather(table, ids, validate_indices, name=scope if max_norm is None else None)
-            return rows if max_norm is None else _clip_rows(rows, ids, max_norm)
-        ids = convert_to_tensor(ids)
+                rows = array_ops.gather(table, ids, name=scope)
+                if max_norm is not None:
+                    rows = _clip_rows(rows, ids, max_norm)
+            return array_ops.identity(rows)  # which may lie elsewhere
+        ids = convert_to_tensor(ids, name="ids")
         tables = [p if hasattr(p, "graph") else convert_to_tensor(p) for p in params]
         flat = array_ops.reshape(ids, [-1])
         count = len(tables)
@@ -499,14 +502,14 @@ def embedding_lookup(
         for one, wanted in zip(tables, rows_of):
             with colocate_with(one):  # rows travel from the table's task, not the table
                 parts.append(array_ops.gather(one, wanted))
-        joined = gen_ops.dynamic_stitch(places, parts)
+        joined = gen_ops.parallel_dynamic_stitch(places, parts, name=scope)
         tail = tables[0].get_shape()[1:]
         if tail.is_fully_defined():
             sizes: Any = tail.as_list()
         else:
             with colocate_with(tables[0]):
                 sizes = array_ops.shape(tables[0])[1:]
-        result = array_ops.reshape(joined, array_ops.concat([array_ops.shape(ids), sizes], 0), scope)
+        result = array_ops.reshape(joined, array_ops.concat([array_ops.shape(ids), sizes], 0))
         result.set_shape(ids.get_shape().concatenate(tail))
         return result if max_norm is None else _clip_rows(result, ids, max_norm)
 

@@ -417,9 +417,9 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
         """The rows at some indices."""
         accessed(self)
         if self._is_resource:
-            rows = gen_ops.resource_gather(self._variable, indices, self._dtype, name=name)
-            return self._shaped(rows, convert_to_tensor(indices).get_shape().concatenate(self.get_shape()[1:]))
-        return gen_ops.gather(self._snapshot, indices, name=name)
+            rows = gen_ops.resource_gather(self._variable, indices, self._dtype, name=name or "Gather")
+            return self._shaped(gen_ops.identity(rows), rows.op.inputs[1].get_shape().concatenate(self.get_shape()[1:]))
+        return gen_ops.gather_v2(self._snapshot, indices, 0, name=name)
 
     def to_proto(self, export_scope: Optional[str] = None) -> Any:
         """A VariableDef; None when it lies outside of the scope."""

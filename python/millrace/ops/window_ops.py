@@ -218,7 +218,7 @@ def with_space_to_batch(
         sizes = np.ravel(constant_value(convert_to_tensor(filter_shape)))[: len(rates)]
         more = (sizes - 1) * np.array(rates)
         base = np.stack([more // 2, more - more // 2], 1)
-    paddings, crops = array_ops.required_space_to_batch_paddings(gen_ops.gather(array_ops.shape(input), dims), rates, base)
+    paddings, crops = array_ops.required_space_to_batch_paddings(array_ops.gather(array_ops.shape(input), dims), rates, base)
     blocks, places = np.ones(dims[-1], np.int32), [d - 1 for d in dims]
     blocks[places] = rates
     rows = [places.index(i) if i in places else None for i in range(dims[-1])]

@@ -356,3 +356,38 @@ def test_the_shape_of_a_tensor_is_not_assigned():
     with pytest.raises(ValueError, match="use Tensor.set_shape instead"):
         x._shape = tf.TensorShape([None])
     assert x._shape.as_list() == [2]
+
+
+class _Boxed:
+    """What a library makes a tensor of by a function that it registers, in none but its own type."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    dtype = property(lambda self: self.tensor.dtype)
+    shape = property(lambda self: self.tensor.shape)
+
+    def __add__(self, other):
+        return self.tensor + other
+
+
+def _unboxed(value, dtype=None, name=None, as_ref=False):
+    if dtype is not None and not dtype.is_compatible_with(value.dtype):
+        raise ValueError("a box of %s, asked for %s" % (value.dtype.name, dtype.name))
+    return value.tensor
+
+
+tf.register_tensor_conversion_function(_Boxed, _unboxed)
+
+
+def test_an_op_says_what_it_wanted_of_a_value_that_its_function_will_not_convert():
+    with pytest.raises(TypeError, match="type float32 that does not match type int32"):
+        tf.add(1, _Boxed(tf.constant(1.0)))
+
+
+def test_converted_values_are_indices():
+    x = tf.constant([1.0, 2.0, 3.0])
+    one, two = _Boxed(tf.constant(1)), _Boxed(tf.constant(2))
+    with tf.Session() as sess:
+        assert sess.run(x[one]) == 2
+        assert sess.run(x[one:two]).tolist() == [2]

@@ -304,7 +304,12 @@ def _for_op(value: Any, dtype: Optional[int], name: str, as_ref: bool, types: Op
     if types is not None:
         own = _type_of_array(value)
         preferred = None if own is not None and own in types[1:] else types[0]
-    return internal_convert_to_tensor(value, dtype, name, as_ref, preferred)
+    try:
+        return internal_convert_to_tensor(value, dtype, name, as_ref, preferred)
+    except ValueError:
+        if dtype is None:
+            raise
+        return internal_convert_to_tensor(value, None, name, as_ref)  # the op says that it wanted another type
 
 
 def _type_of_array(value: Any) -> Optional[int]:

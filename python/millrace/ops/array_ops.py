@@ -586,7 +586,7 @@ def slice_helper(tensor: Any, spec: Any, var: Any = None) -> Tensor:
 
 
 def _index_vector(values: List[Any]) -> Any:
-    if not any(isinstance(v, Tensor) or hasattr(v, "_as_graph_element") for v in values):
+    if all(hasattr(v, "__index__") or hasattr(v, "__int__") and not hasattr(v, "_as_graph_element") for v in values):
         numbers = np.array([int(v) for v in values], np.int64)
         return numbers if np.any(numbers != numbers.astype(np.int32)) else numbers.astype(np.int32)
     wide = any(getattr(v, "dtype", None) == dtypes.int64 for v in values)

@@ -10,6 +10,7 @@ from millrace.framework import missing as _missing
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.keras.losses import Loss
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.attention import (  # noqa: F401
     AttentionMechanism,
@@ -96,6 +97,30 @@ def sequence_loss(
             counted = math_ops.reduce_sum(math_ops.cast(gen_ops.not_equal(weights, 0), value.dtype), axes)
             value = gen_ops.div_no_nan(math_ops.reduce_sum(value, axes), counted)
         return value
+
+
+class SequenceLoss(Loss):
+    """sequence_loss of y_true and y_pred by sample_weight [batch, time]; where nothing else is said summed, and divided by how many weights are not
+    zero."""
+
+    def __init__(
+        self,
+        average_across_timesteps: bool = False,
+        average_across_batch: bool = False,
+        sum_over_timesteps: bool = True,
+        sum_over_batch: bool = True,
+        softmax_loss_function: Any = None,
+        name: Optional[str] = None,
+    ) -> None:
+        super().__init__(name=name)
+        self.average_across_timesteps, self.average_across_batch = average_across_timesteps, average_across_batch
+        self.sum_over_timesteps, self.sum_over_batch = sum_over_timesteps, sum_over_batch
+        self.softmax_loss_function = softmax_loss_function
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        """The loss."""
+        kinds = (self.average_across_timesteps, self.average_across_batch, self.sum_over_timesteps, self.sum_over_batch)
+        return sequence_loss(y_pred, y_true, sample_weight, *kinds, self.softmax_loss_function, self.name)
 
 
 _missing.fill(globals(), "contrib.seq2seq.", {"DynamicAttentionWrapper": "AttentionWrapper"})

@@ -413,8 +413,11 @@ def dynamic_decode(
     parallel_iterations: int = 32,
     swap_memory: bool = False,
     scope: Any = None,
+    decoder_init_input: Any = None,
+    decoder_init_kwargs: Any = None,
 ) -> Any:
-    """(outputs, last state, lengths) of a decoder that runs until all examples are finished, or that often."""
+    """(outputs, last state, lengths) of a decoder that runs until all examples are finished, or that often. Decoders that are layers begin with
+    decoder_init_input, and the arguments of decoder_init_kwargs by name."""
     if not isinstance(decoder, Decoder):
         raise at_user_line(TypeError("Expected decoder to be type Decoder, but saw: %s" % type(decoder)))
     with variable_scope(scope, "decoder"):
@@ -422,7 +425,8 @@ def dynamic_decode(
             maximum_iterations = convert_to_tensor(maximum_iterations, dtypes.int32, "maximum_iterations")
             if maximum_iterations.get_shape().ndims != 0:
                 raise at_user_line(ValueError("maximum_iterations must be a scalar"))
-        finished, inputs, state = decoder.initialize()
+        begin = () if decoder_init_kwargs is None and decoder_init_input is None else (decoder_init_input,)
+        finished, inputs, state = decoder.initialize(*begin, **(decoder_init_kwargs or {}))
         finished, state = convert_to_tensor(finished), nest.map_structure(lambda s: s if isinstance(s, TensorArray) else convert_to_tensor(s), state)
         inputs = nest.map_structure(convert_to_tensor, inputs)
         if maximum_iterations is not None:

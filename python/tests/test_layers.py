@@ -524,3 +524,55 @@ def test_the_style_of_keras_can_be_set_for_good():
         assert tf.layers.Dense(3).name == "dense"
     finally:
         scoped._style.keras = False
+
+
+def test_volumes_with_channels_first_are_pooled_with_channels_last():
+    x = np.random.RandomState(0).rand(5, 2, 4, 6, 9).astype(np.float32)
+    with tf.Graph().as_default():
+        for pool, name in ((tf.contrib.layers.avg_pool3d, "AvgPool3D"), (tf.contrib.layers.max_pool3d, "MaxPool3D")):
+            first, last = pool(x, [2, 3, 3], data_format="NCDHW"), pool(x.transpose(0, 2, 3, 4, 1), [2, 3, 3])
+            assert first.op.name == name + "/transpose_1" and first.shape.as_list() == [5, 2, 2, 2, 4]
+            got, wanted = run(first, last)
+            np.testing.assert_array_equal(got, wanted.transpose(0, 4, 1, 2, 3))
+
+
+def test_fused_batch_norm_takes_half_precision():
+    x = np.random.RandomState(0).rand(5, 3, 3, 3).astype(np.float16)
+    with tf.Graph().as_default():
+        made = tf.contrib.layers.batch_norm(x, fused=True)
+        assert made.op.type == "FusedBatchNormV3" and made.dtype == tf.float16
+        assert {v.dtype.base_dtype for v in tf.global_variables()} == {tf.float32}
+        (value,) = run(made)
+        wide = x.astype(np.float64)
+        np.testing.assert_allclose(value, (wide - wide.mean((0, 1, 2))) / np.sqrt(wide.var((0, 1, 2)) + 1e-3), atol=4e-3)
+
+
+def test_columns_of_scattered_embeddings_fit_the_values():
+    with tf.Graph().as_default(), tf.Session() as session:
+        weights, values = [tf.constant(np.arange(50, dtype=np.float32))], tf.constant([["a", "b", "c"], ["b", "c", "a"]])
+        look_up = tf.contrib.layers._sampled_scattered_embedding_lookup
+        right = look_up(weights, values, sampled_candidates=tf.constant(np.arange(24).reshape(2, 3, 4) % 4), hash_key=3)
+        assert session.run(right).shape == (2, 3, 4)
+        wrong = look_up(weights, values, sampled_candidates=tf.constant(np.zeros((2, 2, 4), np.int64)), hash_key=3)
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match=r"The shape of sampled_candidates: \] \[2 2 4\] \[ does not match the shape of values: \] \[2 3\]"
+        ):
+            session.run(wrong)
+
+
+def test_steps_are_counted_by_variables_only():
+    with tf.Graph().as_default():
+        loss = tf.abs(tf.get_variable("v", [], initializer=tf.constant_initializer(10.0)))
+        with pytest.raises(AttributeError, match="global_step must be a variable"):
+            tf.contrib.layers.optimize_loss(loss, tf.constant(43, tf.int64), 0.1, "SGD")
+        noisy = tf.contrib.layers.optimize_loss(loss, tf.train.create_global_step(), 0.1, "SGD", gradient_noise_scale=10.0)
+        (before,) = run(noisy)
+        assert before == 10
+
+
+def test_numbers_that_are_drawn_have_the_names_of_operators():
+    with tf.Graph().as_default():
+        tf.random_uniform([2], 1, 3, name="u")
+        tf.random_crop(tf.zeros([4, 4]), [2, 2], name="c")
+        names = {op.name for op in tf.get_default_graph().get_operations()}
+    assert {"u/sub", "u/mul", "c/sub", "c/add", "c/mod"} <= names

@@ -31,6 +31,12 @@ def test_sort(dtype, axis):
     np.testing.assert_array_equal(where, np.argsort(values, axis, kind="stable"))
 
 
+def test_the_axis_to_sort_along_changes_places_with_the_last():
+    tf.sort(tf.placeholder(tf.float32, [None] * 5), axis=1)
+    order = tf.get_default_graph().get_tensor_by_name("sort/transposition:0")
+    assert tf.contrib.util.constant_value(order).tolist() == [0, 4, 2, 3, 1]
+
+
 def test_sort_refuses():
     with pytest.raises(ValueError, match="direction"):
         tf.sort([1], direction="UP")

@@ -607,14 +607,11 @@ def _pool(op: Any, default: str, dimensions: int = 2) -> Any:
         with name_scope(scope, default, [inputs]) as sc:
             size, step = normalize_tuple(kernel_size, dimensions, "kernel_size"), normalize_tuple(stride, dimensions, "stride")
             first = data_format is not None and _channels(data_format, names) == "channels_first"
-            outputs = op(
-                convert_to_tensor(inputs),
-                (1, 1) + size if first else (1,) + size + (1,),
-                (1, 1) + step if first else (1,) + step + (1,),
-                padding.upper(),
-                data_format or names[0],
-            )
-            return _collect(outputs, outputs_collections, sc)
+            given, layout, turned = convert_to_tensor(inputs), data_format or names[0], first and dimensions == 3
+            if turned:  # TensorFlow's processors pool volumes with channels last only
+                given, layout, first = array_ops.transpose(given, [0, 2, 3, 4, 1]), names[0], False
+            outputs = op(given, (1, 1) + size if first else (1,) + size + (1,), (1, 1) + step if first else (1,) + step + (1,), padding.upper(), layout)
+            return _collect(array_ops.transpose(outputs, [0, 4, 1, 2, 3]) if turned else outputs, outputs_collections, sc)
 
     pool.__name__ = pool.__qualname__ = snake(default)
     pool.__doc__ = "Pooling of images or volumes."

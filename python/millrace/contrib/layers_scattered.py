@@ -11,7 +11,7 @@ from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import control_dependencies, name_scope
-from millrace.ops import array_ops, check_ops, gen_ops, math_ops, nn_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.sparse_math_ops import sparse_fill_empty_rows
 from millrace.ops.sparse_ops import sparse_tensor_to_dense
 from millrace.ops.variables import PartitionedVariable
@@ -50,9 +50,9 @@ def _sampled_scattered_embedding_lookup(
         else:
             columns = convert_to_tensor(sampled_candidates)
             width = array_ops.shape(columns)[-1]
-            wanted = array_ops.concat([shape, array_ops.expand_dims(width, 0)], 0)
-            message = "The shape of sampled_candidates does not match the shape of values"
-            with control_dependencies([check_ops.assert_equal(array_ops.shape(columns), wanted, message=message)]):
+            fits = math_ops.reduce_all(gen_ops.equal(array_ops.shape(columns)[:-1], shape))
+            said = ["The shape of sampled_candidates: ", array_ops.shape(columns), " does not match the shape of values: ", shape]
+            with control_dependencies([control_flow_ops.Assert(fits, said)]):
                 columns = array_ops.reshape(columns, array_ops.stack([-1, width]))
         ids = sparse_tensor_to_dense(sparse_feature_cross([columns, flat], hashed_output=True, num_buckets=total, hash_key=hash_key))
         found = nn_ops.embedding_lookup(parts, ids, partition_strategy="div")

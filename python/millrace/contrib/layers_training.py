@@ -72,9 +72,17 @@ def _optimizer(optimizer: Any, rate: Any) -> Any:
     )
 
 
+def _shape_of(gradient: Any) -> Any:
+    """Of a gradient, as far as possible without a node: those that are made before numbers are drawn decide on their seed."""
+    if isinstance(gradient, IndexedSlices):
+        return gradient.dense_shape
+    shape = gradient.get_shape()
+    return shape if shape.is_fully_defined() else array_ops.shape(gradient)
+
+
 def _changed(pairs: _Pairs, noise: Any, multipliers: Any) -> _Pairs:
     if noise is not None:
-        pairs = [(g if g is None else g + random_ops.truncated_normal(array_ops.shape(g)) * noise, v) for g, v in pairs]
+        pairs = [(g if g is None else g + random_ops.truncated_normal(_shape_of(g)) * noise, v) for g, v in pairs]
     if multipliers is not None:
         factors = [multipliers.get(v, multipliers.get(v.name)) for _, v in pairs]
         pairs = [

@@ -174,12 +174,13 @@ class BatchNormalization(SettingsLayer):
     def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs; those of half precision in float32."""
         given = inputs.dtype.base_dtype
-        if given in (dtypes.float16, dtypes.bfloat16):
-            return math_ops.cast(self.call(math_ops.cast(inputs, dtypes.float32), training), given)
+        narrow = given in (dtypes.float16, dtypes.bfloat16)
         training = K.learning_phase() if training is None else training
         plain = not self._has_whole_weights and not self.renorm and self.adjustment is None
-        if self.fused and plain and inputs.get_shape().ndims == 4 and self.axis[0] in (1, 3) and inputs.dtype.base_dtype == dtypes.float32:
+        if self.fused and plain and inputs.get_shape().ndims == 4 and self.axis[0] in (1, 3) and (narrow or given == dtypes.float32):
             return self._fused(inputs, training)
+        if narrow:
+            return math_ops.cast(self.call(math_ops.cast(inputs, dtypes.float32), training), given)
         if self.virtual_batch_size is None:
             outputs = self._normalised(inputs, training)
         else:

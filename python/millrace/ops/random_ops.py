@@ -85,7 +85,7 @@ def random_uniform(
         if dtype.is_integer:
             return gen_ops.random_uniform_int(dims, minval, maxval, seed=seed1, seed2=seed2, name=scope)
         values = gen_ops.random_uniform(dims, dtype, seed=seed1, seed2=seed2)
-        return gen_ops.add(gen_ops.mul(values, gen_ops.sub(maxval, minval)), minval, name=scope)
+        return gen_ops.add(values * (maxval - minval), minval, name=scope)
 
 
 def random_shuffle(value: Any, seed: Optional[int] = None, name: Optional[str] = None) -> Tensor:
@@ -100,9 +100,9 @@ def random_crop(value: Any, size: Any, seed: Optional[int] = None, name: Optiona
         value = convert_to_tensor(value, name="value")
         size = convert_to_tensor(size, dtypes.int32, "size")
         shape = array_ops.shape(value)
-        limit = gen_ops.sub(shape, size) + 1
+        limit = shape - size + 1
         largest = dtypes.int32.max
-        offset = gen_ops.floor_mod(random_uniform(array_ops.shape(shape), dtype=dtypes.int32, minval=0, maxval=largest, seed=seed), limit)
+        offset = random_uniform(array_ops.shape(shape), dtype=dtypes.int32, minval=0, maxval=largest, seed=seed) % limit
         return gen_ops.slice(value, offset, size, name=scope)
 
 

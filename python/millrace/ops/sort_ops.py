@@ -43,8 +43,11 @@ def _sorted(values: Any, axis: Any, direction: str, take: int) -> Tensor:
 
 
 def _to_the_end(rank: int, axis: int) -> Tuple[Any, Any]:
-    order = [i for i in range(rank) if i != axis % rank] + [axis % rank]
-    return order, [order.index(i) for i in range(rank)]
+    """The axis and the last one change places, and back the same way."""
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]
+    swapped = convert_to_tensor(order, name="transposition")
+    return swapped, swapped
 
 
 def _to_an_end_told_later(values: Tensor, axis: int) -> Tuple[Any, Any]:

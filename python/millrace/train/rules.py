@@ -93,6 +93,9 @@ class RuleOptimizer(Optimizer):
             step = None
             if global_step is not None:
                 step = global_step._ref() if isinstance(global_step, Variable) else global_step
+                if isinstance(step, Tensor) and not (step.dtype._is_ref_dtype or step.dtype == dtypes.resource):
+                    message = "global_step must be a variable: '%s' of %s object has no attribute 'assign_add'"
+                    raise at_user_line(AttributeError(message % (step.name, type(step).__name__)))
             grads = [(g.values, g.indices, g.dense_shape) if isinstance(g, IndexedSlices) else g for g, _ in pairs]
             refs = [v._ref() if isinstance(v, Variable) else v for _, v in pairs]
             update = core.apply(outer, get_variable_scope().name, base, hyper, bool(self._use_nesterov), bool(self._use_locking), refs, grads, step)

@@ -1045,6 +1045,7 @@ keras.python.keras keras.api.keras = keras
 rnn.python.ops.rnn_cell = contrib.rnn_cells contrib.rnn_grid_cells contrib.rnn_timed_cells contrib.rnn_light_cells contrib.rnn_normed_cells ops.rnn_cell
 rnn.python.ops.core_rnn_cell = ops.rnn_cell
 seq2seq.python.ops.beam_search_decoder = ops.beam_search contrib.seq2seq contrib.seq2seq_decoders
+seq2seq.python.ops.attention_wrapper = contrib.seq2seq contrib.seq2seq_attention
 seq2seq.python.ops.basic_decoder seq2seq.python.ops.decoder = contrib.seq2seq contrib.seq2seq_decoders
 seq2seq.python.ops.helper seq2seq.python.ops.sampler = contrib.seq2seq_samplers contrib.seq2seq
 rnn.python.ops.lstm_ops = contrib.rnn_block_cells

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decoders, samplers and losses of tf.contrib.seq2seq that are layers and functions of their inputs, beside those that they do the same as."""
+"""The decoders, samplers, losses and mechanisms of attention of tf.contrib.seq2seq that are layers and functions of their inputs, beside those that they do the same as."""
 
 import numpy as np
 import pytest
@@ -125,3 +125,87 @@ def test_the_loss_of_sequences_as_an_object():
 def test_what_is_no_sampler_is_refused():
     with pytest.raises(ValueError, match="sampler must be a Sampler"):
         decoders.BasicDecoderV2(tf.nn.rnn_cell.GRUCell(5), seq2seq.TrainingHelper(steps, lengths))
+
+
+wrapper = names.module(ops + "attention_wrapper")
+memory = np.random.RandomState(2).randn(3, 4, 5).astype(np.float32)
+query, last = np.random.RandomState(3).randn(3, 6).astype(np.float32), np.eye(4, dtype=np.float32)[[0, 1, 2]]
+KINDS = {
+    "Bahdanau": {"normalize": True},
+    "Luong": {"scale": True},
+    "BahdanauMonotonic": {"normalize": True, "score_bias_init": 0.5, "mode": "recursive"},
+    "LuongMonotonic": {"scale": True, "score_bias_init": -0.5},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mechanisms_that_are_layers_align_as_the_others_do(kind):
+    with tf.variable_scope("one", initializer=tf.ones_initializer()):
+        alignments, _ = getattr(seq2seq, kind + "Attention")(6, memory, **KINDS[kind])(tf.constant(query), tf.constant(last))
+    more = {"kernel_initializer": "ones"} if "Bahdanau" in kind else {}
+    layers = {what: tf.keras.layers.Dense(6, kernel_initializer="ones", use_bias=False) for what in ("memory_layer", "query_layer")[: 2 if more else 1]}
+    layer = getattr(wrapper, kind + "AttentionV2")(6, memory, **KINDS[kind], **more, **layers)
+    found, state = layer([query, last])
+    assert found.shape == (3, 4) and layer.alignments_size == layer.state_size == 4 and layer.batch_size == 3
+    assert len(layer.weights) == {"Bahdanau": 5, "Luong": 2, "BahdanauMonotonic": 6, "LuongMonotonic": 3}[kind]
+    values = run(alignments, found, state)
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-5)
+    np.testing.assert_array_equal(values[1], values[2])
+    first = run(layer.initial_alignments(3, tf.float32))[0]
+    assert first.tolist() == ([[1.0, 0, 0, 0]] * 3 if "Monotonic" in kind else [[0.0] * 4] * 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mechanism_of_settings_is_given_its_memory_later(kind):
+    layer = getattr(wrapper, kind + "AttentionV2")(6, memory, **KINDS[kind])
+    with tf.Session() as session:
+        tf.keras.backend.set_session(session)
+        at_first = layer.get_weights()
+        wanted, _ = layer([query, last])
+        again = type(layer).from_config(layer.get_config())
+        assert again.get_config() == layer.get_config() and again.get_config()["memory"] is None
+        with pytest.raises(ValueError, match="before the setup of memory"):
+            type(layer).from_config(layer.get_config()).call([query, last])
+        again.build(memory.shape)
+        again.set_weights(at_first)
+        again(memory, setup_memory=True)
+        found, _ = again([query, last])
+        again.set_weights(layer.get_weights())
+        np.testing.assert_array_equal(*session.run([wanted, found]))
+        with pytest.raises(ValueError, match="already been setup"):
+            again.call(memory, setup_memory=True)
+    tf.keras.backend.clear_session()
+
+
+def test_a_memory_of_lengths_and_one_of_a_mask():
+    short = wrapper.LuongAttentionV2(6, memory, [4, 2, 1])
+    inside = np.arange(4) < np.array([[4], [2], [1]])
+    np.testing.assert_array_equal(run(short.values)[0], memory * inside[..., None])
+    masked = wrapper.LuongAttentionV2(6, None)
+    masked(memory, mask=tf.constant(inside), setup_memory=True)
+    alignments = run(masked([query, last])[0])[0]
+    assert (alignments[~inside] == 0).all()
+    np.testing.assert_allclose(alignments.sum(1), 1, rtol=1e-5)
+    with pytest.raises(ValueError, match="cannot be used at same time"):
+        wrapper.LuongAttentionV2(6, None).call([memory, [4, 2, 1]], mask=tf.constant(inside), setup_memory=True)
+
+
+def test_a_cell_of_keras_reads_by_a_layer():
+    mechanism = wrapper.BahdanauAttentionV2(6, memory.astype(np.float64), dtype=tf.float64)
+    cell = seq2seq.AttentionWrapper(tf.keras.layers.LSTMCell(6, dtype=tf.float64), mechanism, alignment_history=True, dtype=tf.float64)
+    made = decoders.BasicDecoderV2(cell, sampler.TrainingSampler(), dtype=tf.float64)
+    outputs, state, _ = made(steps.astype(np.float64), initial_state=cell.zero_state(3, tf.float64))
+    values = run(outputs.rnn_output, state.alignment_history.stack(), state.alignments, *state.cell_state)
+    assert values[0].shape == (3, 4, 5) and values[0].dtype == np.float64 and [v.shape for v in values[3:]] == [(3, 6)] * 2
+    np.testing.assert_array_equal(values[1][-1], values[2])
+
+
+def test_what_a_mechanism_refuses():
+    with pytest.raises(ValueError, match="Invalid probability function: mean"):
+        wrapper.LuongAttentionV2(6, memory, probability_fn="mean")
+    with pytest.raises(TypeError, match="memory_layer is not a Layer: int"):
+        wrapper.LuongAttentionV2(6, memory, memory_layer=3)
+    with pytest.raises(ValueError, match="2 or 3 tensors, got 1"):
+        wrapper.LuongAttentionV2(6, memory)([query])
+    with pytest.raises(ValueError, match="inner dimensions between query and keys"):
+        wrapper.LuongAttentionV2(5, memory)([query, last])

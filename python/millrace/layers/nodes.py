@@ -26,7 +26,9 @@ def one_or_all(values: Any) -> Any:
 
 
 def shape_tuple(x: Any) -> Any:
-    """The shape of a tensor as a tuple, None for what is not known."""
+    """The shape of a tensor as a tuple, None for what is not known, and of what is no tensor (a TensorArray in the state of a decoder)."""
+    if not hasattr(x, "get_shape"):
+        return None
     shape = x.get_shape()
     return None if shape.ndims is None else tuple(shape.as_list())
 

@@ -36,6 +36,34 @@ __all__ = [
 class AttentionMechanism:
     """Base of mechanisms: values, keys, alignments_size and state_size, and mechanism(query, state) -> (alignments, next state)."""
 
+    keys: Any
+
+    def _read(self, query: Any, state: Any) -> Any:
+        return self(query, state=state)  # type: ignore[operator]  # what derives from it has this
+
+    @property
+    def alignments_size(self) -> Any:
+        """The number of steps of the memory."""
+        known = self.keys.get_shape()[1].value
+        return known if known is not None else array_ops.shape(self.keys)[1]
+
+    state_size = property(lambda self: self.alignments_size, doc="That of the alignments.")
+
+    def initial_alignments(self, batch_size: Any, dtype: Any) -> Tensor:
+        """Zeros."""
+        made = array_ops.zeros(array_ops.stack([batch_size, self.alignments_size]), dtype)
+        made.set_shape(self.keys.get_shape()[:2])
+        return made
+
+    def initial_state(self, batch_size: Any, dtype: Any) -> Tensor:
+        """The initial alignments."""
+        return self.initial_alignments(batch_size, dtype)
+
+
+def _examples(keys: Any) -> Any:
+    known = keys.get_shape()[0].value
+    return known if known is not None else array_ops.shape(keys)[0]
+
 
 def _within(memory: Tensor, lengths: Any) -> Tensor:
     return gen_ops.less(gen_ops.range(0, array_ops.shape(memory)[1], 1), array_ops.expand_dims(gen_ops.cast(convert_to_tensor(lengths), dtypes.int32), 1))
@@ -82,31 +110,12 @@ class _Mechanism(AttentionMechanism):
     memory_layer = property(lambda self: self._memory_layer, doc="The layer that makes the keys.")
     query_layer = property(lambda self: self._query_layer, doc="The layer that makes queries comparable with the keys, or None.")
     values = property(lambda self: self._values, doc="The memory, zero beyond the lengths.")
-    keys = property(lambda self: self._keys, doc="What queries are compared with.")
+    keys = property(lambda self: self._keys, doc="What queries are compared with.")  # type: ignore[assignment]
 
     @property
     def batch_size(self) -> Any:
         """The number of examples."""
-        known = self._keys.get_shape()[0].value
-        return known if known is not None else array_ops.shape(self._keys)[0]
-
-    @property
-    def alignments_size(self) -> Any:
-        """The number of steps of the memory."""
-        known = self._keys.get_shape()[1].value
-        return known if known is not None else array_ops.shape(self._keys)[1]
-
-    state_size = property(lambda self: self.alignments_size, doc="That of the alignments.")
-
-    def initial_alignments(self, batch_size: Any, dtype: Any) -> Tensor:
-        """Zeros."""
-        made = array_ops.zeros(array_ops.stack([batch_size, self.alignments_size]), dtype)
-        made.set_shape([self._keys.get_shape()[0], self._keys.get_shape()[1]])
-        return made
-
-    def initial_state(self, batch_size: Any, dtype: Any) -> Tensor:
-        """Zeros."""
-        return self.initial_alignments(batch_size, dtype)
+        return _examples(self._keys)
 
     def _aligned(self, score: Tensor, previous: Any) -> Any:
         if self._inside is not None:
@@ -117,6 +126,28 @@ class _Mechanism(AttentionMechanism):
         return alignments, alignments
 
     _looks_back = False  # whether the probabilities depend on the last alignments
+
+
+def additive_score(query: Any, keys: Any, v: Any, g: Any = None, b: Any = None) -> Tensor:
+    """v . tanh(keys + query) of queries [batch, units] and keys [batch, steps, units]; where there is g, of the length g and with the bias b."""
+    features = array_ops.expand_dims(query, 1) + keys
+    if g is not None:
+        features, v = features + b, g * v * gen_ops.rsqrt(math_ops.reduce_sum(gen_ops.square(v)))
+    return math_ops.reduce_sum(v * gen_ops.tanh(features), [2])
+
+
+def multiplicative_score(query: Any, keys: Any, g: Any = None) -> Tensor:
+    """keys . query of queries [batch, units] and keys [batch, steps, units], times g where there is one. ValueError where units differ."""
+    depth, units = query.get_shape()[-1].value, keys.get_shape()[-1].value
+    if depth != units:
+        raise at_user_line(
+            ValueError(
+                "Incompatible or unknown inner dimensions between query and keys. Query (%s) has units: %s. Keys (%s) have units: "
+                "%s. Perhaps you need to set num_units to the keys' dimension (%s)?" % (query, depth, keys, units, units)
+            )
+        )
+    score = array_ops.squeeze(matrix_ops.matmul(array_ops.expand_dims(query, 1), keys, transpose_b=True), [1])
+    return score if g is None else g * score
 
 
 class BahdanauAttention(_Mechanism):
@@ -139,14 +170,12 @@ class BahdanauAttention(_Mechanism):
         self._normalize = normalize
 
     def _score(self, query: Any) -> Tensor:
-        features = array_ops.expand_dims(self._query_layer(query), 1) + self._keys
-        dtype, units = query.dtype.base_dtype, self._num_units
-        v = get_variable("attention_v", [units], dtype)
+        processed, dtype, units = self._query_layer(query), query.dtype.base_dtype, self._num_units
+        v, g, b = get_variable("attention_v", [units], dtype), None, None
         if self._normalize:
             g = get_variable("attention_g", [], dtype, init_ops.constant_initializer(units**-0.5, dtype))
-            features = features + get_variable("attention_b", [units], dtype, init_ops.zeros_initializer())
-            v = g * v * gen_ops.rsqrt(math_ops.reduce_sum(gen_ops.square(v)))
-        return math_ops.reduce_sum(v * gen_ops.tanh(features), [2])
+            b = get_variable("attention_b", [units], dtype, init_ops.zeros_initializer())
+        return additive_score(processed, self._keys, v, g, b)
 
     def __call__(self, query: Any, state: Any) -> Any:
         with variable_scope(None, "bahdanau_attention", [query]):
@@ -172,19 +201,8 @@ class LuongAttention(_Mechanism):
         self._scale = scale
 
     def _score(self, query: Any) -> Tensor:
-        depth, units = query.get_shape()[-1].value, self._keys.get_shape()[-1].value
-        if depth != units:
-            raise at_user_line(
-                ValueError(
-                    "Incompatible or unknown inner dimensions between query and keys. Query (%s) has units: %s. Keys (%s) have units: "
-                    "%s. Perhaps you need to set num_units to the keys' dimension (%s)?" % (query, depth, self._keys, units, units)
-                )
-            )
-        products = matrix_ops.matmul(array_ops.expand_dims(query, 1), self._keys, transpose_b=True)
-        score = array_ops.squeeze(products, [1])
-        if self._scale:
-            score = get_variable("attention_g", [], query.dtype.base_dtype, init_ops.ones_initializer()) * score
-        return score
+        g = get_variable("attention_g", [], query.dtype.base_dtype, init_ops.ones_initializer()) if self._scale else None
+        return multiplicative_score(query, self._keys, g)
 
     def __call__(self, query: Any, state: Any) -> Any:
         with variable_scope(None, "luong_attention", [query]):
@@ -222,6 +240,22 @@ def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> 
     return made
 
 
+def at_first_step(mechanism: Any, batch_size: Any, dtype: Any) -> Tensor:
+    """Alignments [batch, steps] that are all at the first step of a mechanism's memory."""
+    firsts = array_ops.zeros(array_ops.stack([batch_size]), dtypes.int32)
+    made = array_ops.one_hot(firsts, mechanism.alignments_size, dtype=dtype)
+    made.set_shape(mechanism.keys.get_shape()[:2])
+    return made
+
+
+def monotonic_probabilities(score: Tensor, previous: Tensor, noise: float, seed: Optional[int], mode: str) -> Tensor:
+    """monotonic_attention by scores, to which noise is added, of where it was last."""
+    if noise > 0:
+        score = score + noise * random_ops.random_normal(array_ops.shape(score), dtype=score.dtype, seed=seed)
+    p = gen_ops.cast(gen_ops.greater(score, 0.0), score.dtype) if mode == "hard" else gen_ops.sigmoid(score)
+    return monotonic_attention(p, previous, mode)
+
+
 class _Monotonic(_Mechanism):
     """What the monotonic mechanisms add: the first alignments are at the first step, scores have a bias and, in training, noise."""
 
@@ -233,17 +267,11 @@ class _Monotonic(_Mechanism):
         self._probability = self._chosen
 
     def _chosen(self, score: Tensor, previous: Tensor) -> Tensor:
-        if self._noise > 0:
-            score = score + self._noise * random_ops.random_normal(array_ops.shape(score), dtype=score.dtype, seed=self._noise_seed)
-        p = gen_ops.cast(gen_ops.greater(score, 0.0), score.dtype) if self._mode == "hard" else gen_ops.sigmoid(score)
-        return monotonic_attention(p, previous, self._mode)
+        return monotonic_probabilities(score, previous, self._noise, self._noise_seed, self._mode)
 
     def initial_alignments(self, batch_size: Any, dtype: Any) -> Tensor:
         """All at the first step."""
-        firsts = array_ops.zeros(array_ops.stack([batch_size]), dtypes.int32)
-        made = array_ops.one_hot(firsts, self.alignments_size, dtype=dtype)
-        made.set_shape([self._keys.get_shape()[0], self._keys.get_shape()[1]])
-        return made
+        return at_first_step(self, batch_size, dtype)
 
     def __call__(self, query: Any, state: Any) -> Any:
         with variable_scope(None, self._scope_name, [query]):
@@ -326,7 +354,7 @@ def hardmax(logits: Any, name: Optional[str] = None) -> Tensor:
 
 
 def _attend(mechanism: Any, cell_output: Any, attention_state: Any, attention_layer: Any) -> Any:
-    alignments, next_state = mechanism(cell_output, attention_state)
+    alignments, next_state = mechanism._read(cell_output, attention_state)
     context = array_ops.squeeze(matrix_ops.matmul(array_ops.expand_dims(alignments, 1), mechanism.values), [1])
     if attention_layer is None:
         return context, alignments, next_state
@@ -348,8 +376,9 @@ class AttentionWrapper(RNNCell):
         name: Optional[str] = None,
         attention_layer: Any = None,
         attention_fn: Any = None,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(name=name)
+        super().__init__(name=name, dtype=dtype)
         self._is_multi = isinstance(attention_mechanism, (list, tuple))
         self._mechanisms = list(attention_mechanism) if self._is_multi else [attention_mechanism]
         for mechanism in self._mechanisms:
@@ -360,7 +389,7 @@ class AttentionWrapper(RNNCell):
         self._cell, self._history, self._output_attention = cell, alignment_history, output_attention
         self._input_fn = cell_input_fn or (lambda inputs, attention: array_ops.concat([inputs, attention], -1))
         self._attention_fn, self._initial_cell_state = attention_fn or _attend, initial_cell_state
-        self._layers, sizes = self._layers_and_sizes(attention_layer_size, attention_layer)
+        self._attention_layers, sizes = self._layers_and_sizes(attention_layer_size, attention_layer)
         self._attention_size = sum(sizes)
 
     def _layers_and_sizes(self, size: Any, layer: Any) -> Any:
@@ -380,8 +409,12 @@ class AttentionWrapper(RNNCell):
                 raise at_user_line(
                     ValueError("If provided, attention_layer must contain exactly one layer per attention_mechanism, saw: %d vs %d" % (len(layers), count))
                 )
-            return layers, [one.units for one in layers]
-        return [None] * count, [m.values.get_shape()[-1].value for m in self._mechanisms]
+            return layers, [self._size_behind(one, m) for one, m in zip(layers, self._mechanisms)]
+        return None, [m.values.get_shape()[-1].value for m in self._mechanisms]
+
+    def _size_behind(self, layer: Any, mechanism: Any) -> Any:
+        depth = tensor_shape.TensorShape([None, self._cell.output_size + mechanism.values.get_shape()[-1].value])
+        return layer.compute_output_shape(depth)[-1].value
 
     def _one_or_all(self, values: Any) -> Any:
         return tuple(values) if self._is_multi else values[0]
@@ -407,7 +440,9 @@ class AttentionWrapper(RNNCell):
         """Zeros, or the initial_cell_state for the cell."""
 
         with name_scope(type(self).__name__ + "ZeroState"):
-            cell_state = self._initial_cell_state if self._initial_cell_state is not None else self._cell.zero_state(batch_size, dtype)
+            cell_state = self._initial_cell_state
+            if cell_state is None:
+                cell_state = self._cell.get_initial_state(batch_size=batch_size, dtype=dtype)
             cell_state = nest.map_structure(lambda s: array_ops.identity(s, name="checked_cell_state"), cell_state)
             alignments = [m.initial_alignments(batch_size, dtype) for m in self._mechanisms]
             history = [TensorArray(dtype, 0, dynamic_size=True, element_shape=a.get_shape()) if self._history else () for a in alignments]
@@ -431,7 +466,7 @@ class AttentionWrapper(RNNCell):
         alignments: List[Any] = []
         after: List[Any] = []
         for i, mechanism in enumerate(self._mechanisms):
-            made = self._attention_fn(mechanism, output, before[i], self._layers[i])
+            made = self._attention_fn(mechanism, output, before[i], self._attention_layers[i] if self._attention_layers else None)
             for values, value in zip((read, alignments, after), made):
                 values.append(value)
             if self._history:

@@ -9,6 +9,7 @@ import functools
 import re
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+from millrace.framework import dtypes
 from millrace.framework import not_provided as _not_provided
 from millrace import tf_logging
 from millrace import audio as audio_ops  # noqa: F401
@@ -22,11 +23,12 @@ from millrace.ops.check_ops import assert_scalar, is_non_decreasing, is_numeric_
 from millrace.ops.derived_ops import assert_same_float_dtype  # noqa: F401
 from millrace.ops.control_flow_ops import smart_case, smart_cond, smart_constant_value  # noqa: F401
 from millrace.ops.record_input import RecordInput  # noqa: F401
-from millrace.ops.script_ops import py_func  # noqa: F401
 from millrace.ops.sort_ops import argsort, sort  # noqa: F401
 from millrace.framework.graph import GraphKeys, add_to_collection, get_collection, get_default_graph
 from millrace.contrib.critical_section import CriticalSection  # noqa: F401
+from millrace.contrib.framework_checkpoints import init_from_checkpoint, list_variables, load_checkpoint, load_variable  # noqa: F401
 from millrace.contrib.framework_checkpoints import load_linear_multiclass_bias_initializer, load_variable_slot_initializer  # noqa: F401
+from millrace.contrib.framework_functions import py_func  # noqa: F401
 from millrace.contrib.framework_fusion import fuse_op  # noqa: F401
 from millrace.contrib.framework_printing import print_op  # noqa: F401
 from millrace.contrib.framework_steps import assert_or_get_global_step, zero_initializer  # noqa: F401
@@ -37,27 +39,25 @@ from millrace.ops.variable_scope import get_variable
 from millrace.train.global_step import assert_global_step, create_global_step, get_global_step, get_or_create_global_step  # noqa: F401
 from millrace.train.checkpoint_ops import _load_and_remap_matrix_initializer as load_and_remap_matrix_initializer  # noqa: F401
 from millrace.train.checkpoint_ops import _load_embedding_initializer as load_embedding_initializer  # noqa: F401
-from millrace.train.checkpoint_utils import init_from_checkpoint  # noqa: F401
 from millrace.compat.deprecation import deprecated, deprecated_arg_values, deprecated_args, experimental  # noqa: F401
-from millrace.train.saver import list_variables, load_checkpoint, load_variable  # noqa: F401
 
 _stack: List[Dict[str, Dict[str, Any]]] = [{}]
 
 
-def arg_scope_func_key(function: Any) -> str:
+def arg_scope_func_key(op: Any) -> str:
     """What scopes call a function."""
-    return getattr(function, "_key_op", "%s.%s" % (function.__module__, function.__name__))
+    return getattr(op, "_key_op", "%s.%s" % (op.__module__, op.__name__))
 
 
-def add_arg_scope(function: Callable[..., Any]) -> Callable[..., Any]:
+def add_arg_scope(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: arg_scope can set the function's defaults."""
 
-    @functools.wraps(function)
+    @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
         defaults = _stack[-1].get(call._key_op)  # type: ignore[attr-defined]
-        return function(*args, **dict(defaults, **kwargs) if defaults else kwargs)
+        return func(*args, **dict(defaults, **kwargs) if defaults else kwargs)
 
-    call._key_op = "%s.%s" % (function.__module__, function.__name__)  # type: ignore[attr-defined]
+    call._key_op = "%s.%s" % (func.__module__, func.__name__)  # type: ignore[attr-defined]
     return call
 
 
@@ -86,14 +86,14 @@ def current_arg_scope() -> Dict[str, Dict[str, Any]]:
     return _stack[-1]
 
 
-def has_arg_scope(function: Any) -> bool:
+def has_arg_scope(func: Any) -> bool:
     """Whether arg_scope can set a function's defaults."""
-    return hasattr(function, "_key_op")
+    return hasattr(func, "_key_op")
 
 
-def arg_scoped_arguments(function: Any) -> Any:
+def arg_scoped_arguments(func: Any) -> Any:
     """The names of a function's arguments that have defaults."""
-    code, defaults = function.__wrapped__.__code__, function.__wrapped__.__defaults__ or ()
+    code, defaults = func.__wrapped__.__code__, func.__wrapped__.__defaults__ or ()
     return code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
 
 
@@ -116,6 +116,8 @@ def variable(
     partitioner: Any = None,
     custom_getter: Any = None,
     use_resource: Any = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
 ) -> Any:
     """get_variable that also takes a device."""
     from millrace.framework.graph import device as device_scope
@@ -124,15 +126,38 @@ def variable(
         collections = list(dict.fromkeys(collections))
     with device_scope(device or ""):
         return get_variable(
-            name, shape, dtype, initializer, regularizer, trainable, collections, caching_device, partitioner, True, use_resource, custom_getter
+            name,
+            shape,
+            dtype,
+            initializer,
+            regularizer,
+            trainable,
+            collections,
+            caching_device,
+            partitioner,
+            True,
+            use_resource,
+            custom_getter,
+            synchronization=synchronization,
+            aggregation=aggregation,
         )
 
 
 @add_arg_scope
-def model_variable(name: str, *args: Any, **kwargs: Any) -> Any:
-    """A variable that is part of the model. What a scope says of `variable` is not for it."""
-    collections = list(kwargs.pop("collections", None) or []) + [GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
-    return variable.__wrapped__(name, *args, **dict(kwargs, collections=collections))  # type: ignore[attr-defined]
+def model_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = dtypes.float32,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    collections: Any = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """A variable that is part of the model, with the arguments of `variable`. What a scope says of `variable` is not for it."""
+    collections = list(collections or []) + [GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
+    return variable.__wrapped__(name, shape, dtype, initializer, regularizer, trainable, collections, *args, **kwargs)  # type: ignore[attr-defined]
 
 
 def add_model_variable(var: Any) -> None:

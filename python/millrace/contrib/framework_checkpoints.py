@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.contrib.framework: initializers from matrices of a checkpoint whose rows and columns stand for words that have moved since."""
+"""tf.contrib.framework: checkpoints, and initializers from matrices of one whose rows and columns stand for words that have moved since."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional, Tuple
 
 from millrace.framework import dtypes
+from millrace.train import checkpoint_utils, saver
 from millrace.train.checkpoint_ops import _load_and_remap_matrix_initializer as load_and_remap_matrix_initializer
+from millrace.train.saver import CheckpointReader
 
 
 def load_linear_multiclass_bias_initializer(
@@ -56,3 +58,23 @@ def load_variable_slot_initializer(
         return make(shape, dtype, partition_info=primary_partition_info)
 
     return of_part
+
+
+def load_checkpoint(filepattern: str) -> CheckpointReader:
+    """tf.train.load_checkpoint."""
+    return saver.load_checkpoint(filepattern)
+
+
+def load_variable(checkpoint_dir: str, name: str) -> Any:
+    """tf.train.load_variable."""
+    return saver.load_variable(checkpoint_dir, name)
+
+
+def list_variables(checkpoint_dir: str) -> List[Tuple[str, List[int]]]:
+    """tf.train.list_variables."""
+    return saver.list_variables(checkpoint_dir)
+
+
+def init_from_checkpoint(checkpoint_dir: str, assignment_map: Any) -> None:
+    """tf.train.init_from_checkpoint."""
+    checkpoint_utils.init_from_checkpoint(checkpoint_dir, assignment_map)

@@ -158,7 +158,9 @@ class HParams:
             self.set_hparam(name, value)
         return self
 
-    set_from_map = override_from_dict
+    def set_from_map(self, values_map: Dict[str, Any]) -> "HParams":
+        """override_from_dict."""
+        return self.override_from_dict(values_map)
 
     def set_model_structure(self, model_structure: Any) -> None:
         """Keeps an object of the program's."""

@@ -12,7 +12,6 @@ from millrace import names as _names
 from millrace.framework import not_provided as _not_provided
 from millrace.layers import scoped as _layers
 from millrace.layers.utils import normalize_tuple
-from millrace.layers.scoped import maxout  # noqa: F401
 from millrace.contrib import layers_utils
 from millrace.contrib import layers_utils as utils
 from millrace.contrib.layers_encoders import bow_encoder, embed_sequence, embedding_lookup_unique  # noqa: F401
@@ -245,6 +244,13 @@ def fully_connected(
 linear, relu, relu6, elu = (functools.partial(fully_connected, activation_fn=f) for f in (None, nn_ops.relu, nn_ops.relu6, nn_ops.elu))
 
 
+def _check_rank(inputs: Any, ranks: Any) -> None:
+    """ValueError for images of a rank that is known and none of those."""
+    rank = inputs.get_shape().ndims
+    if ranks and rank is not None and rank not in ranks:
+        raise at_user_line(ValueError("Convolution expects input with rank %d, got %d" % (ranks[0], rank)))
+
+
 def _convolve(
     inputs: Any,
     num_outputs: int,
@@ -265,11 +271,13 @@ def _convolve(
     outputs_collections: Any = None,
     trainable: bool = True,
     scope: Any = None,
+    conv_dims: Optional[int] = None,
 ) -> Any:
-    """A convolution along one, two or three dimensions, as the rank of the inputs says."""
+    """A convolution along one, two or three dimensions, as the rank of the inputs says, or along conv_dims dimensions and no others."""
     if data_format not in (None, "NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW"):
         raise at_user_line(ValueError("Invalid data_format: %r" % (data_format,)))
     inputs = convert_to_tensor(inputs)
+    _check_rank(inputs, () if conv_dims is None else (conv_dims + 2,))
     kind = {3: _layers.Conv1D, 5: _layers.Conv3D}.get(inputs.get_shape().ndims, _layers.Conv2D)
     with variable_scope(scope, "Conv", [inputs], reuse=reuse, custom_getter=_renamed) as sc:
         layer = kind(
@@ -297,18 +305,23 @@ def _convolve(
 def _convolution(name: str, dimensions: Optional[int] = None) -> Any:
     """The layer under a name, which scopes of arguments know it by, for images of so many dimensions. That for two takes sequences as well, as it
     did before 1.5, whose programs expect it."""
-    ranks = None if dimensions is None else {2: (4, 3)}.get(dimensions, (dimensions + 2,))
+    ranks = () if dimensions is None else {2: (4, 3)}.get(dimensions, (dimensions + 2,))
 
     @functools.wraps(_convolve)
     def call(inputs: Any, *args: Any, **kwargs: Any) -> Any:
         inputs = convert_to_tensor(inputs)
-        rank = inputs.get_shape().ndims
-        if ranks is not None and rank is not None and rank not in ranks:
-            raise at_user_line(ValueError("Convolution expects input with rank %d, got %d" % (ranks[0], rank)))
+        _check_rank(inputs, ranks)
         return _convolve(inputs, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
     return add_arg_scope(_with_first_names(call))
+
+
+@add_arg_scope
+def maxout(inputs: Any, num_units: int, axis: int = -1, scope: Any = None, name: Optional[str] = None) -> Any:
+    """The largest of each group of features along an axis, so that num_units are left. `name`, as up to 1.4, is another word for `scope`."""
+    with variable_scope(name if scope is None else scope, "MaxOut", [inputs]):
+        return _layers.MaxOut(num_units, axis).call(convert_to_tensor(inputs))
 
 
 convolution = _convolution("convolution")

@@ -61,12 +61,12 @@ def embed_sequence(
         return (embedding_lookup_unique if unique else nn_ops.embedding_lookup)(table, ids)
 
 
-def embedding_lookup_unique(params: Any, ids: Any, name: Optional[str] = None) -> Any:
+def embedding_lookup_unique(params: Any, ids: Any, partition_strategy: str = "mod", name: Optional[str] = None) -> Any:
     """embedding_lookup that reads each row once."""
     with name_scope(name, "EmbeddingLookupUnique", [params, ids]):
         ids = convert_to_tensor(ids)
         different, places = gen_ops.unique(array_ops.reshape(ids, [-1]))
-        rows = nn_ops.embedding_lookup(params, different)
+        rows = nn_ops.embedding_lookup(params, different, partition_strategy)
         made = array_ops.reshape(array_ops.gather(rows, places), array_ops.concat([array_ops.shape(ids), array_ops.shape(rows)[1:]], 0))
         made.set_shape(ids.get_shape().concatenate(rows.get_shape()[1:]))
         return made

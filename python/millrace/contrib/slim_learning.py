@@ -177,8 +177,11 @@ def train(
     session_config: Any = None,
     session_wrapper: Any = None,
     trace_every_n_steps: Any = None,
+    ignore_live_threads: bool = False,
 ) -> Any:
-    """Runs the training operation until a step function says stop; returns the last loss. Workers but the chief begin at startup_delay_steps."""
+    """Runs the training operation until a step function says stop; returns the last loss. Workers but the chief begin at startup_delay_steps.
+
+    Threads that do not stop in time are left behind with a warning, whatever ignore_live_threads says."""
     arguments.only(None, sync_optimizer=sync_optimizer)
     if train_op is None:
         raise ValueError("train_op cannot be None.")

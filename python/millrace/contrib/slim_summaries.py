@@ -54,9 +54,9 @@ def add_image_summaries(tensors: Any, prefix: Optional[str] = None) -> List[Any]
     return [add_image_summary(t, prefix=prefix) for t in tensors]
 
 
-def add_scalar_summaries(tensors: Any, prefix: Optional[str] = None) -> List[Any]:
+def add_scalar_summaries(tensors: Any, prefix: Optional[str] = None, print_summary: bool = False) -> List[Any]:
     """add_scalar_summary of each."""
-    return [add_scalar_summary(t, prefix=prefix) for t in tensors]
+    return [add_scalar_summary(t, prefix=prefix, print_summary=print_summary) for t in tensors]
 
 
 def add_zero_fraction_summaries(tensors: Any, prefix: Optional[str] = None) -> List[Any]:

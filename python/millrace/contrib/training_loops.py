@@ -75,8 +75,9 @@ def train(
     save_summaries_steps: Any = 100,
     config: Any = None,
     max_wait_secs: float = 7200,
+    run_metadata: Any = None,
 ) -> Any:
-    """Runs train_op until a hook says stop; its last value."""
+    """Runs train_op until a hook says stop; its last value. `run_metadata` is filled by each step."""
     if logdir is None and is_chief and (save_checkpoint_secs or save_summaries_steps):
         raise ValueError("logdir cannot be None when save_checkpoint_secs or save_summaries_steps are given")
     loss = None
@@ -84,7 +85,7 @@ def train(
         master, is_chief, logdir, scaffold, hooks, chief_only_hooks, save_checkpoint_secs, save_summaries_steps, config=config, max_wait_secs=max_wait_secs
     ) as session:
         while not session.should_stop():
-            loss = session.run(train_op)
+            loss = session.run(train_op, run_metadata=run_metadata)
     return loss
 
 

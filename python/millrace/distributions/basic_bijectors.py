@@ -10,7 +10,7 @@ from millrace.distributions.bijector import Bijector, least_dimensions
 from millrace.distributions.distribution import checked
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, control_dependencies
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, check_ops, gen_ops, math_ops, matrix_ops
 
@@ -105,9 +105,13 @@ class Softplus(Bijector):
         return -self._event_sum(gen_ops.softplus(-x / self._scale(x)))
 
 
-def softplus_inverse(y: Any) -> Any:
-    """The x of which softplus(x) is y: y + log(1 - exp(-y)), with finite gradients at the ends."""
-    y = convert_to_tensor(y)
+def softplus_inverse(x: Any, name: Optional[str] = None) -> Any:
+    """The y of which softplus(y) is x: x + log(1 - exp(-x)), with finite gradients at the ends."""
+    with name_scope(name, "softplus_inverse", [x]):
+        return _softplus_inverse(convert_to_tensor(x))
+
+
+def _softplus_inverse(y: Tensor) -> Any:
     threshold = math.log(2.220446049250313e-16 if y.dtype.base_dtype.name == "float64" else 1.1920929e-07) + 2.0
     small, large = gen_ops.less(y, math.exp(threshold)), gen_ops.greater(y, -threshold)
     safe = array_ops.where(gen_ops.logical_or(small, large), array_ops.ones_like(y), y)

@@ -162,8 +162,8 @@ class BahdanauAttention(_Mechanism):
         probability_fn: Any = None,
         score_mask_value: Any = None,
         dtype: Any = None,
-        name: str = "BahdanauAttention",
         custom_key_value_fn: Any = None,
+        name: str = "BahdanauAttention",
     ) -> None:
         query_layer = Dense(num_units, name="query_layer", use_bias=False, dtype=dtype or dtypes.float32)
         super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, query_layer, name, dtype, custom_key_value_fn)
@@ -194,8 +194,8 @@ class LuongAttention(_Mechanism):
         probability_fn: Any = None,
         score_mask_value: Any = None,
         dtype: Any = None,
-        name: str = "LuongAttention",
         custom_key_value_fn: Any = None,
+        name: str = "LuongAttention",
     ) -> None:
         super().__init__(num_units, memory, memory_sequence_length, probability_fn, score_mask_value, None, name, dtype, custom_key_value_fn)
         self._scale = scale
@@ -300,7 +300,7 @@ class BahdanauMonotonicAttention(_Monotonic, BahdanauAttention):
         name: str = "BahdanauMonotonicAttention",
         custom_key_value_fn: Any = None,
     ) -> None:
-        BahdanauAttention.__init__(self, num_units, memory, memory_sequence_length, normalize, None, score_mask_value, dtype, name, custom_key_value_fn)
+        BahdanauAttention.__init__(self, num_units, memory, memory_sequence_length, normalize, None, score_mask_value, dtype, custom_key_value_fn, name)
         self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
 
 
@@ -324,7 +324,7 @@ class LuongMonotonicAttention(_Monotonic, LuongAttention):
         name: str = "LuongMonotonicAttention",
         custom_key_value_fn: Any = None,
     ) -> None:
-        LuongAttention.__init__(self, num_units, memory, memory_sequence_length, scale, None, score_mask_value, dtype, name, custom_key_value_fn)
+        LuongAttention.__init__(self, num_units, memory, memory_sequence_length, scale, None, score_mask_value, dtype, custom_key_value_fn, name)
         self._set(sigmoid_noise, sigmoid_noise_seed, score_bias_init, mode)
 
 
@@ -402,7 +402,7 @@ class AttentionWrapper(RNNCell):
                         "If provided, attention_layer_size must contain exactly one integer per attention_mechanism, saw: %d vs %d" % (len(sizes), count)
                     )
                 )
-            return [Dense(s, name="attention_layer", use_bias=False) for s in sizes], sizes
+            return [Dense(s, name="attention_layer", use_bias=False, dtype=self._dtype) for s in sizes], sizes
         if layer is not None:
             layers = list(layer) if isinstance(layer, (list, tuple)) else [layer]
             if len(layers) != count:

@@ -60,7 +60,9 @@ def _of_beams(values: Any, beams: Any) -> Any:
     return made
 
 
-def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any = None, end_token: Any = None, sequence_length: Any = None) -> Tensor:
+def gather_tree(
+    step_ids: Any, parent_ids: Any, max_sequence_lengths: Any = None, end_token: Any = None, name: Optional[str] = None, sequence_length: Any = None
+) -> Tensor:
     """The hypotheses [time, batch, beams] that end in the last beams, followed back by their parents; end tokens behind the first one.
 
     max_sequence_lengths: [batch]. Up to TensorFlow 1.4 there was no end_token but a sequence_length [batch, beams], behind which is -1.
@@ -71,7 +73,7 @@ def gather_tree(step_ids: Any, parent_ids: Any, max_sequence_lengths: Any = None
     if end_token is None and limits.get_shape().ndims != 2:
         raise at_user_line(TypeError("gather_tree needs end_token, or a sequence_length of shape [batch, beams], got %s" % limits.get_shape()))
     if end_token is not None:
-        return gen_ops.gather_tree(step_ids, parent_ids, limits, convert_to_tensor(end_token, dtypes.int32))
+        return gen_ops.gather_tree(step_ids, parent_ids, limits, convert_to_tensor(end_token, dtypes.int32), name=name)
     shape = array_ops.shape(step_ids)  # an example for each beam, which has a length of its own
     ids, parents = (
         array_ops.reshape(gen_ops.tile(array_ops.expand_dims(v, 2), array_ops.stack([1, 1, shape[2], 1])), array_ops.stack([shape[0], -1, shape[2]]))

@@ -11,6 +11,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, nn_ops, random_ops
+from millrace.ops.dialects import either
 from millrace.ops.rnn import _copied_through, _time_major
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import variable_scope
@@ -190,7 +191,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
 class ScheduledOutputTrainingHelper(TrainingHelper):
     """Feeds, each with a probability, the outputs (or what next_inputs_fn makes of them) instead of the inputs given, with the auxiliary inputs behind
-    either."""
+    either. Up to 1.2 next_inputs_fn was a layer, next_input_layer."""
 
     def __init__(
         self,
@@ -202,7 +203,9 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
         next_inputs_fn: Any = None,
         auxiliary_inputs: Any = None,
         name: Optional[str] = None,
+        next_input_layer: Any = None,
     ) -> None:
+        next_inputs_fn = either("next_inputs_fn", next_inputs_fn, "next_input_layer", next_input_layer)
         with name_scope(name, "ScheduledOutputTrainingHelper", [inputs, auxiliary_inputs, sampling_probability]):
             self._probability, self._seed, self._next = _chance(sampling_probability, 0), seed, next_inputs_fn
             self._auxiliary: Any = None

@@ -54,9 +54,9 @@ class StatSummarizer:
         self._took: List[int] = []  # of whole steps
         self._bytes: List[int] = []
 
-    def ProcessStepStatsStr(self, step_stats: bytes) -> None:
+    def ProcessStepStatsStr(self, step_stats_str: bytes) -> None:
         """Adds a serialized StepStats."""
-        self.ProcessStepStats(StepStats.FromString(step_stats))
+        self.ProcessStepStats(StepStats.FromString(step_stats_str))
 
     def ProcessStepStats(self, step_stats: Any) -> None:
         """Adds a StepStats."""

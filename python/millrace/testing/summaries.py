@@ -72,11 +72,11 @@ class FakeSummaryWriter:
         if expected_session_logs is not None:
             test_case.assertEqual(expected_session_logs, [log for logs in self._logs.values() for log in logs])
 
-    def add_summary(self, summary: Any, global_step: Any = None) -> None:
+    def add_summary(self, summ: Any, current_global_step: Any = None) -> None:
         """Keeps a summary."""
-        if isinstance(summary, bytes):
-            summary = Summary.FromString(summary)
-        self._summaries.setdefault(global_step, []).append(summary)
+        if isinstance(summ, bytes):
+            summ = Summary.FromString(summ)
+        self._summaries.setdefault(current_global_step, []).append(summ)
 
     def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
         """Keeps a graph."""

@@ -60,20 +60,37 @@ def _dense(column: Any, builder: _Builder, collections: Any, trainable: bool, ra
         raise at_user_line(ValueError("Error creating input layer for column: %s. %s" % (column.name, error))) from error
 
 
-def _input(columns_to_tensors: Dict[Any, Any], columns: List[Any], weight_collections: Any, trainable: bool, scope: Any, default: str, rank: int) -> Tensor:
+def _input(
+    columns_to_tensors: Dict[Any, Any],
+    columns: List[Any],
+    weight_collections: Any,
+    trainable: bool,
+    scope: Any,
+    default: str,
+    rank: int,
+    cols_to_outs: Optional[Dict[Any, Any]] = None,
+) -> Tensor:
     builder, made, tensors = _Builder(columns_to_tensors), [], list(columns_to_tensors.values())
     with variable_scope(scope, default, tensors):
         for column in columns:
             with variable_scope(None, column._var_scope_name, tensors):
                 made.append(_dense(column, builder, weight_collections, trainable, rank))
+            if cols_to_outs is not None:
+                cols_to_outs[column] = made[-1]
         return array_ops.concat(made, rank - 1)
 
 
 def input_from_feature_columns(
-    columns_to_tensors: Dict[Any, Any], feature_columns: Any, weight_collections: Any = None, trainable: bool = True, scope: Any = None
+    columns_to_tensors: Dict[Any, Any],
+    feature_columns: Any,
+    weight_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+    cols_to_outs: Optional[Dict[Any, Any]] = None,
 ) -> Tensor:
-    """The columns beside each other, one row for each example."""
-    return _input(columns_to_tensors, check_feature_columns(feature_columns), weight_collections, trainable, scope, "input_from_feature_columns", 2)
+    """The columns beside each other, one row for each example. `cols_to_outs` is given what each column makes."""
+    columns = check_feature_columns(feature_columns)
+    return _input(columns_to_tensors, columns, weight_collections, trainable, scope, "input_from_feature_columns", 2, cols_to_outs)
 
 
 _OF_SEQUENCES = (_OneHotColumn, _EmbeddingColumn, _RealValuedColumn, _RealValuedVarLenColumn)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
-from millrace.contrib.specs import operators, params
+from millrace.contrib.specs import operators
+from millrace.contrib.specs import params as numbers
 from millrace.contrib.specs.functions import check_keywords
 from millrace.framework.errors import at_user_line
 
@@ -17,9 +18,9 @@ def _run(text: str, names: Dict[str, Any], environment: Optional[Dict[str, Any]]
     return bindings
 
 
-def eval_params(params_: str, environment: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+def eval_params(params: str, environment: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
     """The names that lines bind, in which Uf, Ui, Lf, Li and Nt draw numbers."""
-    return _run(params_, vars(params), environment)
+    return _run(params, vars(numbers), environment)
 
 
 def eval_spec(spec: str, environment: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:

@@ -308,3 +308,28 @@ def test_as_many_weights_as_ids():
         session.run(tf.global_variables_initializer())
         with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
             session.run(made, {ids: [[1], [2]]})
+
+
+def test_several_classes_of_one_value_by_strong_hashes():
+    """Classes as TensorFlow 1.15.5 gives them."""
+    layers = tf.contrib.layers
+    with tf.Graph().as_default(), tf.Session() as session:
+        words = layers.sparse_column_with_hash_bucket("w", 7, hash_keys=[[1, 2], [30, 4]])
+        numbers = layers.sparse_column_with_hash_bucket("n", 5, dtype=tf.int64, hash_keys=[[5, 6]])
+        features = {
+            "w": tf.SparseTensor([[0, 0], [1, 0], [1, 1]], ["north", "south", "west"], [2, 2]),
+            "n": tf.SparseTensor([[0, 0], [1, 0]], tf.constant([12, 7], tf.int64), [2, 1]),
+        }
+        columns, parts = [layers.one_hot_column(words), layers.one_hot_column(numbers)], {}
+        made = layers.input_from_feature_columns(features, columns, cols_to_outs=parts)
+        rows, of_words, of_numbers = session.run([made, *(parts[column] for column in columns)])
+    assert rows.tolist() == np.concatenate([of_numbers, of_words], 1).tolist()
+    assert rows.tolist() == [[0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0], [0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 1, 1]]
+    for keys, message in (
+        ([], "must be a non-empty list"),
+        (1, "must be a non-empty list"),
+        ([1, 2], "a pair of integers"),
+        ([[1, 2, 3]], "a pair of integers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            layers.sparse_column_with_hash_bucket("w", 7, hash_keys=keys)

@@ -216,3 +216,20 @@ def test_names_of_counts_at_thresholds():
         tf.contrib.metrics.precision_recall_at_equal_thresholds(tf.constant([True, False]), tf.constant([0.2, 0.8]))
         scope = "precision_recall_at_equal_thresholds/variables/"
         assert [v.op.name for v in tf.local_variables()] == ["true_positives", scope + "tp_buckets", scope + "fp_buckets"]
+
+
+def test_arrays_of_values_grow_in_leaps():
+    rows = np.random.RandomState(0).rand(40, 3).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        batch = tf.placeholder(tf.float32, [None, 3])
+        kept, update = tf.contrib.metrics.streaming_concat(batch)
+        array, size = tf.local_variables()
+        assert (array.op.name, size.op.name, update.dtype.base_dtype) == ("streaming_concat/array", "streaming_concat/size", tf.int32)
+        session.run(tf.local_variables_initializer())
+        done, rooms = 0, []
+        for count in (0, 1, 2, 0, 7, 20, 1, 9):
+            done += count
+            assert session.run(update, {batch: rows[done - count : done]}) == done
+            np.testing.assert_array_equal(session.run(kept), rows[:done])
+            rooms.append(len(session.run(array)))
+        assert rooms == [0, 1, 4, 4, 12, 39, 39, 58]  # powers of 1.5, rounded up

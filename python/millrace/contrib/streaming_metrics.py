@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import math
 from typing import Any, Callable, List, Optional, Tuple
 
 from millrace import metrics
@@ -11,7 +12,7 @@ from millrace.framework import dtypes
 from millrace.framework.composite_tensors import IndexedSlices
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import GraphKeys, control_dependencies, name_scope
+from millrace.framework.graph import GraphKeys, Tensor, control_dependencies, name_scope
 from millrace.metrics.parts import done, fitted, local, ratio
 from millrace.metrics.ranking import _mean_average_precision, precision_at_top_k, recall_at_top_k
 from millrace.metrics.thresholds import _TINY, _counts, _metric, _spread
@@ -382,13 +383,31 @@ def streaming_concat(
         order = [axis, *(i for i in range(rank) if i != axis)]
         back = [order.index(i) for i in range(rank)]
         dtype = values.dtype.base_dtype
-        kept = Variable(array_ops.zeros([0, *fixed], dtype), trainable=False, collections=[*_LOCAL], validate_shape=False, name="array", use_resource=False)
-        now = array_ops.identity(kept.value())
+        room = array_ops.zeros([max_size or 0, *fixed], dtype)
+        kept = Variable(room, trainable=False, collections=[*_LOCAL], validate_shape=False, name="array", use_resource=False)
+        count = Variable(array_ops.zeros([], dtypes.int32), trainable=False, collections=[*_LOCAL], name="size", use_resource=False)
+        now = kept[:count]
         now.set_shape([None, *fixed])
         new = array_ops.transpose(values, order)
-        joined = array_ops.concat([now, new if max_size is None else new[: max_size - array_ops.shape(now)[0]]], 0)
-        update = gen_ops.assign(kept._ref(), joined, validate_shape=False)
-        return done(array_ops.transpose(now, back, name="concat"), update.op, metrics_collections, updates_collections)
+        if max_size is not None:
+            new = new[: max_size - count]
+        total = count + array_ops.shape(new)[0]
+
+        def grow() -> Any:
+            more = array_ops.zeros(array_ops.stack([_next_array_size(total) - count, *fixed]), dtype)
+            return gen_ops.assign(kept._ref(), array_ops.concat([kept[:count], more], 0), validate_shape=False).op
+
+        with control_dependencies([control_flow_ops.cond(total > array_ops.shape(kept._ref())[0], grow, control_flow_ops.no_op)]):
+            put = kept[count:total].assign(new)
+        with control_dependencies([put]):
+            update = count.assign(total)
+        return done(array_ops.transpose(now, back, name="concat"), update, metrics_collections, updates_collections)
+
+
+def _next_array_size(required_size: Any, growth_factor: float = 1.5) -> Tensor:
+    """The least power of growth_factor, rounded up, that is not below: arrays that grow to it are copied seldom."""
+    exponent = gen_ops.ceil(gen_ops.log(math_ops.cast(required_size, dtypes.float32)) / math.log(growth_factor))
+    return gen_ops.maximum(math_ops.cast(gen_ops.ceil(growth_factor**exponent), dtypes.int32), required_size)
 
 
 # ---- the best k ----

@@ -14,8 +14,8 @@ from millrace.feature_column.features import _LazyBuilder, sparse_of, words_or_n
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor, convert_to_tensor_or_sparse_tensor
 from millrace.framework.errors import at_user_line
-from millrace.ops import array_ops, init_ops, math_ops, parsing_ops
-from millrace.ops.sparse_math_ops import sparse_reshape
+from millrace.ops import array_ops, gen_ops, init_ops, math_ops, parsing_ops
+from millrace.ops.sparse_math_ops import sparse_concat, sparse_reshape
 from millrace.ops.sparse_ops import sparse_cross_hashed
 
 
@@ -109,7 +109,18 @@ class _SparseColumnIntegerized(_SparseColumn):
         return SparseTensor(given.indices, math_ops.mod(given.values, self.bucket_size, name="mod"), given.dense_shape)
 
 
+@dataclass(frozen=True)
 class _SparseColumnHashed(_SparseColumn):
+    hash_keys: Optional[Tuple[Tuple[int, int], ...]] = None
+
+    def _transform_feature(self, inputs: _LazyBuilder) -> SparseTensor:
+        if self.hash_keys is None:
+            return super()._transform_feature(inputs)
+        given = sparse_of(inputs.get(self.column_name))
+        texts = gen_ops.as_string(given.values) if self.dtype.is_integer else given.values
+        made = [gen_ops.string_to_hash_bucket_strong(texts, self.bucket_size, key) for key in self.hash_keys]
+        return sparse_concat(1, [SparseTensor(given.indices, ids, given.dense_shape) for ids in made], name="lookup")
+
     def _as_core(self) -> Any:
         return categorical.HashedCategoricalColumn(self.column_name, self.length, self.dtype)
 
@@ -237,12 +248,19 @@ def sparse_column_with_integerized_feature(column_name: str, bucket_size: int, c
 def sparse_column_with_hash_bucket(
     column_name: str, hash_bucket_size: int, combiner: str = "sum", dtype: Any = dtypes.string, hash_keys: Any = None
 ) -> _SparseColumn:
-    """A column of any values, which share hash_bucket_size classes."""
+    """A column of any values, which share hash_bucket_size classes.
+
+    hash_keys: a list of pairs of integers. Each value is then of several classes, one by the strong hash of each key, so that two values seldom share them all.
+    """
     if hash_keys is not None:
-        raise at_user_line(NotImplementedError("hash_keys are not provided: leave them out."))
+        if not isinstance(hash_keys, list) or not hash_keys:
+            raise at_user_line(ValueError("hash_keys must be a non-empty list."))
+        if not all(isinstance(pair, list) and len(pair) == 2 and all(isinstance(key, int) for key in pair) for pair in hash_keys):
+            raise at_user_line(ValueError("Each element of hash_keys must be a pair of integers."))
     if hash_bucket_size < 1:
         raise at_user_line(ValueError("bucket_size must be at least 1. bucket_size: %s, column_name: %s" % (hash_bucket_size, column_name)))
-    return _SparseColumnHashed(column_name, False, hash_bucket_size, None, checked_combiner(combiner), _checked_type(column_name, dtype))
+    keys = None if hash_keys is None else tuple((first, second) for first, second in hash_keys)
+    return _SparseColumnHashed(column_name, False, hash_bucket_size, None, checked_combiner(combiner), _checked_type(column_name, dtype), keys)
 
 
 def sparse_column_with_keys(column_name: str, keys: Sequence[Any], default_value: int = -1, combiner: str = "sum", dtype: Any = dtypes.string) -> _SparseColumn:

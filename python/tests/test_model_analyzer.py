@@ -57,6 +57,8 @@ def test_times_of_a_step(model, tmp_path):
     by_type = P.profile(graph, metadata, cmd="op", options=options)
     assert by_type.total_exec_micros == sum(c.exec_micros for c in by_type.children) > 0
     assert "op view" in (tmp_path / "out").read_text()
+    P.profile(graph, metadata, cmd="op", options=dict(options, output="none", dump_to_file=str(tmp_path / "dumped")))
+    assert (tmp_path / "dumped").read_text() == (tmp_path / "out").read_text()
     by_line = P.profile(graph, metadata, cmd="code", options=options)
     assert all(c.name.startswith("test_model_analyzer.py:") for c in by_line.children) and by_line.total_exec_micros == by_type.total_exec_micros
     profiler = P.Profiler(graph)

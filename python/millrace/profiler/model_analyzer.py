@@ -417,6 +417,8 @@ def _row(node: Any, options: Dict[str, Any]) -> str:
 
 def _write(options: Dict[str, Any], root: Any, cmd: str, steps: Dict[int, Any]) -> None:
     kind, _, path = options.get("output", "stdout").partition(":outfile=")
+    if options.get("dump_to_file"):  # what 1.0 called it; it goes before the other, as in 1.15
+        kind, path = "file", options["dump_to_file"]
     if kind == "none":
         return
     if kind == "timeline":

@@ -410,3 +410,24 @@ def test_a_gradient_does_not_run_what_its_y_waits_for():
         assert session.run(count) == 0
         session.run(of_unknown)
         assert session.run(count) == 1
+
+
+def test_a_fetched_variable_has_what_the_step_makes_of_it():
+    v = tf.Variable([1.0, 2.0])
+    total, up = v + 0.0, tf.placeholder(tf.bool, [])
+    updates = {
+        "in a branch": tf.cond(up, lambda: tf.group(v.assign_add([1.0, 1.0])), tf.no_op),
+        "in a loop": tf.while_loop(lambda i: i < 2, lambda i: tf.tuple([i + 1], control_inputs=[v.assign_add([0.5, 0.5])])[0], [0]),
+        "by an optimizer": tf.train.GradientDescentOptimizer(1.0).apply_gradients([(tf.constant([-1.0, -1.0]), v)]),
+    }
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for where, update in updates.items():
+            for fetched in (v, v.value()):
+                sess.run(v.initializer)
+                _, before, after = sess.run([update, total, fetched], {up: True})
+                assert after.tolist() == [2, 3], where
+                if where != "in a loop":
+                    assert before.tolist() == [1, 2], where
+            sess.run(v.initializer)
+        assert sess.run([updates["in a branch"], v], {up: False})[1].tolist() == [1, 2]

@@ -7,6 +7,9 @@
 // before. Here a read keeps the value that it read. So that such programs mean the same, a reader that is ordered
 // behind an update of the variable takes the variable itself, and reads it when it runs; all others keep the snapshot.
 //
+// Who fetches `v` beside its update looks at that buffer when the step is over, and sees the new value in every run. So
+// a fetch of a read takes the variable too, which is looked at last.
+//
 // A branch or a loop carries the snapshot in by a Switch or a constant Enter; what replaces it is carried in the same
 // way. A loop that updates the variable, itself or in loops inside it, runs one iteration after the other, and each
 // begins with a snapshot of its own, for which its updates wait: for readers of the iteration that are behind none.
@@ -191,6 +194,9 @@ class Finder {
             stack.push_back(carried);
             stack.back().push_back(c.node->output(o));
           }
+        } else if (carried.empty() && IsFetch(*c.node)) {
+          if (IsBeside(*read, *c.node))
+            changes_.push_back({.reader = c, .read = read, .variable = v, .is_behind = true});
         } else if (MayChange(c)) {
           Change change{c, carried, read, v, loops_.SharedWith(*c.node, block_[v].updates)};
           change.is_behind = Behind(change.frame).Contains(*c.node, v);
@@ -198,6 +204,12 @@ class Finder {
         }
       }
     }
+  }
+  static bool IsFetch(const Node& n) { return n.op_name() == "_Retval"; }
+  // A reference does not travel, and what is temporary may be gone at the end.
+  static bool IsBeside(const Node& read, const Node& fetch) {
+    return read.assigned_device() == fetch.assigned_device() &&
+           MakerOf(read.input(0))->op_name() != "TemporaryVariable";
   }
   static bool MayChange(const Consumer& c) {
     return c.node->op() != nullptr && !c.node->Is(OpTrait::kInternal) && c.node->control_op() == ControlOp::kNone &&

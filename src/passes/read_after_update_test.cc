@@ -41,6 +41,21 @@ TEST_F(ReadAfterUpdateTest, WhoIsOrderedBehindAnUpdateSeesIt) {
   }
 }
 
+TEST_F(ReadAfterUpdateTest, AFetchIsOfTheVariableAtTheEnd) {
+  Update();
+  Node* const before = Add("Work", "before", {read_->output(0)});
+  Node* const fetch = Add("_Retval", "fetch", {read_->output(0)}, {}, {{"T", DType::kFloat}, {"index", int64_t{0}}});
+  Pass();
+  EXPECT_EQ(before->input(0).node, read_);
+  EXPECT_EQ(fetch->input(0).node, v_);
+}
+
+TEST_F(ReadAfterUpdateTest, WithoutAnUpdateAFetchIsOfWhatWasRead) {
+  Node* const fetch = Add("_Retval", "fetch", {read_->output(0)}, {}, {{"T", DType::kFloat}, {"index", int64_t{0}}});
+  Pass();
+  EXPECT_EQ(fetch->input(0).node, read_);
+}
+
 TEST_F(ReadAfterUpdateTest, SoDoesWhoIsBehindByWayOfOthers) {
   Node* const update = Update();
   Node* const group = Add("NoOp", "group", {}, {update});

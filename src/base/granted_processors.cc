@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control groups are as cgroups(7) and the kernel's cgroup-v2.rst and sched-bwc.rst describe them: version 2 writes
-// "QUOTA PERIOD" into cpu.max, "max" for no limit; version 1 has a file for each, and -1 for no limit. A group is bound
-// by the limits of those that it is in.
+// The time that control groups grant is as sched-bwc.rst and cgroup-v2.rst of the kernel describe it: version 2 writes
+// "QUOTA PERIOD" into cpu.max, "max" for no limit; version 1 has a file for each, and -1 for no limit.
 #include "base/granted_processors.h"
 
 #include <sched.h>
@@ -13,22 +12,14 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "base/control_groups.h"
 
 namespace millrace {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-
-std::vector<std::string> WordsOf(Env& env, const std::string& path) {
-  const StatusOr<std::string> text = env.ReadFile(path, uint64_t{1} << 16);
-  if (!text.ok()) return {};
-  return absl::StrSplit(*text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
-}
 
 double Share(const std::vector<std::string>& quota_and_period) {
   double quota = 0;
@@ -49,28 +40,11 @@ double ShareOfVersion1(Env& env, const std::string& folder) {
   return Share(words);
 }
 
-// The least share of `group` below `mount` and of all that it is in. Within a container the files of its own group
-// stand at the mount, whatever the group is called outside.
-double LeastShare(Env& env, const std::string& mount, absl::string_view group, double share(Env&, const std::string&)) {
-  double least = share(env, mount);
-  for (; !group.empty() && group != "/"; group = Dirname(group))
-    least = std::min(least, share(env, absl::StrCat(mount, group)));
-  return least;
-}
-
 double GroupsShare(Env& env, const std::string& root) {
   double least = kNoLimit;
-  const std::string mount = absl::StrCat(root, "/sys/fs/cgroup");
-  for (const std::string& line : WordsOf(env, absl::StrCat(root, "/proc/self/cgroup"))) {  // "ID:CONTROLLERS:GROUP"
-    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() < 3) continue;
-    const std::vector<absl::string_view> controllers = absl::StrSplit(parts[1], ',');
-    if (parts[1].empty())
-      least = std::min(least, LeastShare(env, mount, parts[2], ShareOfVersion2));
-    else if (std::find(controllers.begin(), controllers.end(), "cpu") != controllers.end())
-      least = std::min({least, LeastShare(env, absl::StrCat(mount, "/cpu"), parts[2], ShareOfVersion1),
-                        LeastShare(env, absl::StrCat(mount, "/", parts[1]), parts[2], ShareOfVersion1)});
-  }
+  VisitControlGroups(env, root, "cpu", [&](const std::string& folder, bool is_version_2) {
+    least = std::min(least, is_version_2 ? ShareOfVersion2(env, folder) : ShareOfVersion1(env, folder));
+  });
   return least;
 }
 

@@ -14,7 +14,8 @@ constexpr Setting kSettings[] = {
     // ---- threads, memory, instructions ----
     {"MILLRACE_NUM_THREADS", Kind::kNumber, "", 1, kNoMost, "the cores that the process may use",
      "threads of the process's pool; the default looks at the affinity mask and at what its control groups grant"},
-    {"MILLRACE_MEMORY_LIMIT_BYTES", Kind::kNumber, "", 1, kNoMost, "the memory of the machine and its swap",
+    {"MILLRACE_MEMORY_LIMIT_BYTES", Kind::kNumber, "", 1, kNoMost,
+     "the memory of the machine and its swap, or what the container has of them",
      "an allocation that would pass it fails with ResourceExhausted, which names the op"},
     {"MILLRACE_PREPARED_LIMIT_BYTES", Kind::kNumber, "", 0, kNoMost, "no limit",
      "memory for weights kept in the form that products want"},

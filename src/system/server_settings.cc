@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/server_settings.h"
 
-#include <unistd.h>
+#include <sys/resource.h>
+
+#include <algorithm>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file_system.h"
+#include "base/granted_memory.h"
 #include "base/settings.h"
 
 namespace millrace {
@@ -94,8 +97,7 @@ Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts
   MR_ASSIGN_OR_RETURN(parts->max_message_bytes, NumberSetting("MILLRACE_MAX_MESSAGE_BYTES"));
   MR_ASSIGN_OR_RETURN(parts->max_control_bytes, NumberSetting("MILLRACE_MAX_CONTROL_BYTES"));
   MR_ASSIGN_OR_RETURN(
-      parts->max_connection_bytes,
-      NumberSetting("MILLRACE_MAX_CONNECTION_BYTES", sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4 * 3));
+      parts->max_connection_bytes, NumberSetting("MILLRACE_MAX_CONNECTION_BYTES", GrantedMemory().main / 4 * 3));
   const bool has_authority = !TextSetting("MILLRACE_TLS_CA").empty(),
              has_secret = !TextSetting("MILLRACE_TLS_SECRET").empty();
   // Without credentials nothing else lets it listen there.

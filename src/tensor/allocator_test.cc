@@ -2,7 +2,6 @@
 #include "tensor/allocator.h"
 
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "base/granted_memory.h"
 #include "gtest/gtest.h"
 #include "tensor/arena.h"
 #include "tensor/caching_allocator.h"
@@ -276,10 +276,8 @@ TEST(ArenaTest, FreeNeighboursCoalesce) {
   arena.Deallocate(all);
 }
 
-TEST(ArenaTest, GrantsNoMoreThanTheMachineHas) {
-  struct sysinfo info{};
-  ASSERT_EQ(::sysinfo(&info), 0);
-  const size_t all = (static_cast<size_t>(info.totalram) + static_cast<size_t>(info.totalswap)) * info.mem_unit;
+TEST(ArenaTest, GrantsNoMoreThanTheProcessMayHave) {
+  const auto all = static_cast<size_t>(GrantedMemory().with_swap);
   Arena arena;
   EXPECT_EQ(arena.Allocate(all + (size_t{64} << 20)), nullptr);
   void* const most = arena.Allocate(all / 10 * 6);  // not touched

@@ -9,11 +9,12 @@
 #include "tensor/arena.h"
 
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <bit>
 #include <utility>
+
+#include "base/granted_memory.h"
 
 namespace millrace {
 namespace {
@@ -25,15 +26,6 @@ constexpr int kLooksInOwnBin = 32;
 constexpr int kLooksInNextBin = 8;
 
 }  // namespace
-
-size_t MemoryOfTheMachine() {
-  static const size_t bytes = [] {
-    struct sysinfo info{};
-    if (::sysinfo(&info) != 0) return Arena::kMaxBytes;
-    return (static_cast<size_t>(info.totalram) + static_cast<size_t>(info.totalswap)) * info.mem_unit;
-  }();
-  return bytes;
-}
 
 // 16 bins of one granule each, then 8 per power of two.
 size_t Arena::BinOf(size_t size) {
@@ -49,7 +41,8 @@ void* Arena::Allocate(size_t bytes) {
   const absl::MutexLock lock(&mu_);
   is_quiet_ = false;
   // Charged piece by piece, the system would grant more than it has, and end the process where that is touched.
-  if (size > MemoryOfTheMachine() - std::min(in_use_, MemoryOfTheMachine())) return nullptr;
+  const auto all = static_cast<size_t>(GrantedMemory().with_swap);
+  if (size > all - std::min(in_use_, all)) return nullptr;
   Block* block = FindFit(size);
   if (block == nullptr) block = Grow(size);
   if (block == nullptr) return nullptr;

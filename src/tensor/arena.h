@@ -16,9 +16,6 @@
 
 namespace millrace {
 
-// Bytes of its main memory and of what it swaps to.
-size_t MemoryOfTheMachine();
-
 class Arena {
  public:
   static constexpr size_t kGranule = 256;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/granted_memory.h"
 #include "base/settings.h"
-#include "tensor/arena.h"
 #include "tensor/caching_allocator.h"
 #include "tensor/guard_allocator.h"
 #include "tensor/plain_allocator.h"
@@ -33,7 +33,7 @@ Host Of(T& allocator) {
 Host MakeHost() {
   const int64_t limit = NumberOr("MILLRACE_MEMORY_LIMIT_BYTES");
   // What the system would grant beyond what it has; the arena looks itself.
-  [[maybe_unused]] const int64_t most = limit != 0 ? limit : static_cast<int64_t>(MemoryOfTheMachine());
+  [[maybe_unused]] const int64_t most = limit != 0 ? limit : GrantedMemory().with_swap;
   if (IsSwitchedOn("MILLRACE_GUARD_ALLOCATIONS")) return Of(*new GuardAllocator(most));
   if constexpr (kCaching) {
     return Of(CachingAllocator::Instance(limit));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu/cpu_device.h"
 
-#include <unistd.h>
+#include "base/granted_memory.h"
 
 namespace millrace {
 namespace {
@@ -11,7 +11,7 @@ class CpuDevice : public Device {
   CpuDevice(DeviceName name, uint64_t incarnation, ThreadPool& pool)
       : Device(std::move(name), incarnation, HostAllocator()), pool_(pool) {}
   ThreadPool& thread_pool() override { return pool_; }
-  int64_t memory_limit() const override { return int64_t{sysconf(_SC_PHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)}; }
+  int64_t memory_limit() const override { return GrantedMemory().main; }
   ResourceManager& resources() override { return resources_; }
 
  private:

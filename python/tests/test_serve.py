@@ -265,6 +265,23 @@ with tf.Session(sys.argv[1], config=tf.ConfigProto(operation_timeout_in_ms=int(s
 """
 
 
+@needs_grpc
+def test_connections_are_limited():
+    with _Served("--max-connections", "1") as served, tf.Graph().as_default():
+        with tf.Session(served.target) as session:
+            x = tf.constant(1.0)
+            assert session.run(x) == 1
+            said = _call(served, 20)
+            assert said.startswith("ResourceExhaustedError") and "MILLRACE_MAX_CONNECTIONS" in said, said
+            # Nor by gRPC, which has a limit of its own.
+            with socket.create_connection(("localhost", served.port)):
+                time.sleep(0.2)
+                with socket.create_connection(("localhost", served.port)) as second:
+                    second.settimeout(10)
+                    assert len(second.recv(100)) == 17 and second.recv(100) == b""
+            assert session.run(x) == 1
+
+
 @pytest.fixture(scope="module")
 def certs(tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("certs"))

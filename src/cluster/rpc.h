@@ -71,6 +71,7 @@ class RpcServer {
 struct RpcServerOptions {
   std::string address;  // "host:port"; port 0: any that is free
   int64_t max_message_bytes = int64_t{4} << 30;
+  int64_t max_connections = 0;       // at once; who comes then gets ResourceExhausted; 0: no limit
   int64_t max_connection_bytes = 0;  // that all connections hold for messages, those being read included; 0: no limit
   absl::Duration most_idle = absl::Minutes(10);  // a connection without calls for so long is closed
 };

@@ -189,6 +189,7 @@ Status Server::TakeAddress(const LocalServer& mine, const ServerParts& parts) {
     options.address = has_port ? parts.bind : HostPort{parts.bind, address_.port}.ToString();
   }
   options.max_message_bytes = parts.max_message_bytes;
+  options.max_connections = parts.max_connections;
   options.max_connection_bytes = parts.max_connection_bytes;
   const auto listen = [&]() -> StatusOr<std::unique_ptr<RpcServer>> {
     MR_ASSIGN_OR_RETURN(RpcTransport * transport, parts.channels->transport());

@@ -33,6 +33,7 @@ struct ServerParts {
   int64_t max_calls = 20'000;         // of one task, under way at once: pulls of tensors and parts of steps
   int64_t max_message_bytes = int64_t{4} << 30;
   int64_t max_control_bytes = int64_t{16} << 20;  // of a message that carries no graph and no tensor
+  int64_t max_connections = 0;                    // RpcServerOptions::max_connections
   int64_t max_connection_bytes = 0;               // RpcServerOptions::max_connection_bytes
   bool is_insecure_remote = false;  // whoever reaches it may run graphs; then the log says so, again and again
   absl::Duration reminder_period = absl::Minutes(1);

@@ -48,6 +48,14 @@ struct CredentialFiles {
   }
 };
 
+// Half of the files that the process may have open: files, segments and its own connections need some too.
+int64_t ConnectionsByDefault() {
+  constexpr int64_t kMost = 10'000;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return kMost;
+  return std::clamp<int64_t>(static_cast<int64_t>(std::min<rlim_t>(files.rlim_cur, 2 * kMost)) / 2, 1, kMost);
+}
+
 // Also of "host:port".
 bool IsLoopback(absl::string_view address) {
   const size_t colon = address.rfind(':');
@@ -96,6 +104,7 @@ Status ServerPartsFromEnvironment(const std::string& address, ServerParts* parts
   MR_ASSIGN_OR_RETURN(parts->max_calls, NumberSetting("MILLRACE_MAX_CALLS"));
   MR_ASSIGN_OR_RETURN(parts->max_message_bytes, NumberSetting("MILLRACE_MAX_MESSAGE_BYTES"));
   MR_ASSIGN_OR_RETURN(parts->max_control_bytes, NumberSetting("MILLRACE_MAX_CONTROL_BYTES"));
+  MR_ASSIGN_OR_RETURN(parts->max_connections, NumberSetting("MILLRACE_MAX_CONNECTIONS", ConnectionsByDefault()));
   MR_ASSIGN_OR_RETURN(
       parts->max_connection_bytes, NumberSetting("MILLRACE_MAX_CONNECTION_BYTES", GrantedMemory().main / 4 * 3));
   const bool has_authority = !TextSetting("MILLRACE_TLS_CA").empty(),

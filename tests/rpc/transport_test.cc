@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "echo_handler.h"
 #include "server_process.h"
@@ -106,6 +107,37 @@ TEST_P(Transport, RunsAThousandCallsAtOnce) {
     ASSERT_TRUE(got.ok()) << got.status();
     ASSERT_TRUE(*got == Payload(i, 100));
   }
+}
+
+TEST_P(Transport, RefusesWhoComesBeyondItsConnections) {
+  auto made = transport_->Listen({.address = FreeAddress(GetParam()), .max_connections = 2}, &handler_);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::unique_ptr<RpcServer> server = *std::move(made);
+  std::vector<std::unique_ptr<RpcChannel>> taken;
+  for (int i = 0; i < 2; ++i) {
+    taken.push_back(Connect(server->address()));
+    const auto got = CallAndWait(*taken.back(), "Echo", absl::Cord("in"));
+    ASSERT_TRUE(got.ok()) << got.status();
+  }
+  for (int i = 0; i < 40; ++i) {  // more than are remembered
+    const auto got =
+        CallAndWait(*Connect(server->address()), "Echo", absl::Cord("out"), {.timeout = absl::Seconds(20)});
+    ASSERT_EQ(got.status().code(), StatusCode::kResourceExhausted) << got.status();
+    ASSERT_TRUE(absl::StrContains(got.status().message(), "MILLRACE_MAX_CONNECTIONS")) << got.status();
+  }
+  for (const auto& channel : taken) {  // those who are in do not notice
+    const auto got = CallAndWait(*channel, "Echo", absl::Cord("still in"));
+    EXPECT_TRUE(got.ok()) << got.status();
+  }
+  taken.pop_back();
+  absl::Status last;
+  for (int i = 0; i < 1000; ++i) {  // the server hears of the end a moment later
+    last =
+        CallAndWait(*Connect(server->address()), "Echo", absl::Cord("next"), {.timeout = absl::Seconds(20)}).status();
+    if (last.ok()) break;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_TRUE(last.ok()) << last;
 }
 
 TEST_P(Transport, IsCalledByManyThreads) {

@@ -34,6 +34,7 @@ _SETTINGS: Tuple[Tuple[str, str, str, str], ...] = (
     ("--max-calls", "MILLRACE_MAX_CALLS", "N", "calls of one task under way at once: pulls of tensors and parts of steps (20000)"),
     ("--max-message-bytes", "MILLRACE_MAX_MESSAGE_BYTES", "N", "of one request (4 GiB)"),
     ("--max-control-bytes", "MILLRACE_MAX_CONTROL_BYTES", "N", "of one request without a graph or a tensor (16 MiB)"),
+    ("--max-connections", "MILLRACE_MAX_CONNECTIONS", "N", "at once (half of the files that the process may open, at most 10000)"),
     ("--max-connection-bytes", "MILLRACE_MAX_CONNECTION_BYTES", "N", "that gRPC's connections may hold in memory together (three quarters of the machine's)"),
 )
 

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cluster/grpc/listener.h"
 #include "cluster/grpc/tcp.h"
 
 namespace millrace::grpc_transport {
@@ -119,6 +120,7 @@ class Handshake {
     return Go([this, &byte] { return SSL_read(tls_.get(), &byte, 1); });
   }
   bool speaks_tls() const { return speaks_tls_; }
+  bool is_full() const { return is_full_; }
   const std::string& failure() const { return failure_; }
   SSL* tls() const { return tls_.get(); }
 
@@ -143,6 +145,7 @@ class Handshake {
       if (got != TcpConnection::Got::kBytes) return got == TcpConnection::Got::kEnd ? End::kClosed : End::kSilent;
       constexpr char kAlert = 21, kHandshake = 22;  // the first byte of a record
       speaks_tls_ |= bytes[0] == kAlert || bytes[0] == kHandshake;
+      is_full_ = !speaks_tls_ && IsFarewellOfFull(bytes);
       if (!speaks_tls_) return End::kNoTls;
       BIO_write(in_, bytes.data(), static_cast<int>(bytes.size()));
     }
@@ -157,6 +160,7 @@ class Handshake {
   const Tls tls_;
   BIO *in_ = nullptr, *out_ = nullptr;
   bool speaks_tls_ = false;
+  bool is_full_ = false;  // the server takes no more connections
   std::string failure_;
 };
 
@@ -285,6 +289,9 @@ Status WhyRefused(const std::string& address, const RpcCredentials* credentials,
   Handshake handshake(*tcp, context.get(), name);
   using End = Handshake::End;
   End end = handshake.Run();
+  if (handshake.is_full()) {
+    return ResourceExhausted("the server has as many connections as it may (its MILLRACE_MAX_CONNECTIONS)");
+  }
   if (credentials == nullptr) {
     if (!handshake.speaks_tls()) return absl::OkStatus();
     return absl::UnauthenticatedError(

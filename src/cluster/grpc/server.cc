@@ -20,6 +20,7 @@
 #include "cluster/grpc/arguments.h"
 #include "cluster/grpc/bytes.h"
 #include "cluster/grpc/certificates.h"
+#include "cluster/grpc/listener.h"
 #include "cluster/grpc/log.h"
 #include "cluster/grpc/peer_users.h"
 #include "cluster/grpc/poller.h"
@@ -31,7 +32,8 @@ namespace {
 constexpr int kAwaited = 8;  // calls that gRPC can hand over before it must be asked again
 
 struct HostPort {
-  std::string host, port;
+  std::string host;
+  int port = 0;
 };
 
 StatusOr<HostPort> Split(const std::string& address) {
@@ -45,7 +47,7 @@ StatusOr<HostPort> Split(const std::string& address) {
   if (absl::StrContains(host, ':') && (host.front() != '[' || host.back() != ']')) {
     return InvalidArgument("address '", address, "': write an IPv6 address as [address]:port");
   }
-  return HostPort{std::move(host), address.substr(colon + 1)};
+  return HostPort{std::move(host), port};
 }
 
 bool IsLoopback(absl::string_view host) {
@@ -139,12 +141,14 @@ class GrpcServer final : public RpcServer {
   Status Listen(const RpcServerOptions& server_options, const HostPort& at, const RpcTransportOptions& options,
                 Credentials& credentials, const LogEar& ear) {
     const std::string& address = server_options.address;
+    StatusOr<std::unique_ptr<Listener>> listener = Listener::Open(
+        env_, at.host, at.port, {.most = server_options.max_connections, .patience = options.keepalive_timeout});
+    if (!listener.ok()) return Unavailable("cannot listen at ", address, ": ", listener.status().message());
     grpc::ServerBuilder builder;
     SetSharedArguments(options, [&](const char* name, int value) { builder.AddChannelArgument(name, value); });
     // A peer that pings more often than ours do is sent away.
     builder.AddChannelArgument(
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, std::max(1, Millis(options.keepalive_interval) / 4));
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, Millis(server_options.most_idle));
     if (server_options.max_connection_bytes > 0) {
       grpc::ResourceQuota quota("millrace");
@@ -157,24 +161,26 @@ class GrpcServer final : public RpcServer {
     for (grpc_compression_algorithm a : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
       builder.SetCompressionAlgorithmSupportStatus(a, false);
     }
-    int port = 0;
     credentials_ = credentials.OfServer();
-    builder.AddListeningPort(address, credentials_, &port);
+    auto taker = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
     builder.RegisterAsyncGenericService(&service_);
     std::unique_ptr<grpc::ServerCompletionQueue> queue = builder.AddCompletionQueue();
     queue_ = queue.get();
     poller_ = std::make_unique<Poller>(env_, std::move(queue));
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port == 0) {
-      return Unavailable("cannot listen at ", address, ": ", ear.Why("the port is taken, or the host is not this one"));
-    }
+    if (server_ == nullptr) return Unavailable("cannot serve at ", address, ": ", ear.Why("gRPC does not say why"));
+    const int port = (*listener)->port();
     address_ = absl::StrCat(at.host, ":", port);
     if (IsLoopback(at.host) && !options.credentials && !options.allow_other_users) peer_users_.emplace(env_, port);
     for (int i = 0; i < kAwaited; ++i) AwaitCall();
-    return poller_->Start(options.completion_threads);
+    MR_RETURN_IF_ERROR(poller_->Start(options.completion_threads));
+    listener_ = *std::move(listener);
+    return listener_->Start(std::move(taker));
   }
 
   ~GrpcServer() override {
+    listener_.reset();
     if (server_ != nullptr) {
       server_->Shutdown(gpr_now(GPR_CLOCK_MONOTONIC));  // breaks all connections: calls get to know by Over()
       absl::MutexLock lock(&mu_);
@@ -223,6 +229,7 @@ class GrpcServer final : public RpcServer {
   grpc::ServerCompletionQueue* queue_ = nullptr;  // the poller's
   std::unique_ptr<Poller> poller_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Listener> listener_;
   absl::Mutex mu_;
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   int64_t calls_ ABSL_GUARDED_BY(mu_) = 0;  // that exist, those that gRPC has not yet filled included

@@ -69,6 +69,7 @@ void Connection::Break(const Status& why) {
   {
     absl::MutexLock lock(&mu_);
     closed = users_.closed;
+    if (absl::IsResourceExhausted(why)) end_ = why;
   }
   Close();
   if (closed) closed(why);
@@ -110,7 +111,7 @@ Status Connection::Send(const Frame& frame) {
   Placed placed;
   MR_RETURN_IF_ERROR(Place(frame.payload, &placed));
   absl::MutexLock lock(&mu_);
-  if (!open_) return Unavailable("the connection is closed");
+  if (!open_) return end_;
   std::shared_ptr<Segment> fresh = placed.buffer ? Lend(placed, &header) : nullptr;
   return Enqueue({absl::StrCat(BytesOf(header), frame.method, placed.start), std::move(fresh)});
 }
@@ -167,7 +168,7 @@ void Connection::TellOfDropped() {
 }
 
 Status Connection::Enqueue(Packet packet) {
-  if (!open_) return Unavailable("the connection is closed");
+  if (!open_) return end_;
   bool would_block = false;
   if (waiting_.empty() && TrySend(packet, &would_block)) return absl::OkStatus();
   if (waiting_.empty() && !would_block) {
@@ -230,6 +231,13 @@ void Connection::OnReady(uint32_t events) {
   if (!why.ok()) Break(why);
 }
 
+std::string Connection::Refusal(const std::string& why) {
+  FrameHeader header;
+  header.type = FrameType::kRefuse;
+  header.payload_bytes = why.size();
+  return absl::StrCat(BytesOf(header), why);
+}
+
 // Whether there may be more.
 bool Connection::ReceiveOne(Status* why) {
   iovec bytes{buffer_.data(), buffer_.size()};
@@ -274,6 +282,7 @@ Status Connection::Take(absl::string_view packet, Descriptor descriptor) {
   switch (header.type) {
     case FrameType::kPong: return absl::OkStatus();
     case FrameType::kPing: return Send({.type = FrameType::kPong});
+    case FrameType::kRefuse: return ResourceExhausted(rest);
     case FrameType::kDrop: mapped_.erase(header.id); return absl::OkStatus();
     case FrameType::kRelease: {
       RefPtr<SharedBuffer> released;  // ends outside of the lock
@@ -310,7 +319,9 @@ StatusOr<absl::Cord> Connection::Payload(const FrameHeader& header, absl::string
     if (segment != nullptr || mapped_.size() > kMaxSegments) {
       return InvalidArgument("the peer sent segment ", header.segment, " twice, or more than ", kMaxSegments);
     }
-    MR_ASSIGN_OR_RETURN(segment, Segment::Map(std::move(descriptor), header.segment_capacity));
+    StatusOr<std::unique_ptr<Segment>> mapped = Segment::Map(std::move(descriptor), header.segment_capacity);
+    if (!mapped.ok()) return Unavailable(mapped.status().message());  // ResourceExhausted is for refusals alone
+    segment = *std::move(mapped);
   }
   if (segment == nullptr) return InvalidArgument("the peer spoke of segment ", header.segment, ", which never came");
   const uint64_t size = header.payload_bytes - rest.size();

@@ -43,7 +43,7 @@ class Connection final : public Loop::Watcher, public std::enable_shared_from_th
   static StatusOr<std::shared_ptr<Connection>> Start(Loop& loop, Descriptor socket, const Pings& pings, Users users);
 
   // A long payload is lent to the peer if its end is one piece of shared memory; else it is copied there. Frames arrive
-  // in their order. Unavailable when the connection is closed.
+  // in their order. When the connection is closed: why, Unavailable or that the peer has refused it.
   Status Send(const Frame& frame);
   ~Connection() override;
   // From now on it sends nothing, and calls nobody but those who are running. `closed` is not called. What the peer has
@@ -51,6 +51,9 @@ class Connection final : public Loop::Watcher, public std::enable_shared_from_th
   void Close();
 
   void OnReady(uint32_t events) override;
+
+  // The packet that refuses a connection; the other side's error is ResourceExhausted with this text.
+  static std::string Refusal(const std::string& why);
 
  private:
   struct Packet {
@@ -85,6 +88,7 @@ class Connection final : public Loop::Watcher, public std::enable_shared_from_th
   const Pings pings_;
   absl::Mutex mu_;
   bool open_ ABSL_GUARDED_BY(mu_) = true;
+  Status end_ ABSL_GUARDED_BY(mu_) = Unavailable("the connection is closed");
   Users users_ ABSL_GUARDED_BY(mu_);
   Loop::Key key_ ABSL_GUARDED_BY(mu_) = 0;
   Loop::Timer timer_ ABSL_GUARDED_BY(mu_) = {};

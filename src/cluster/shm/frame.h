@@ -8,7 +8,7 @@
 
 namespace millrace::shm {
 
-inline constexpr uint32_t kMagic = 0x4d525303;   // the last byte is the version
+inline constexpr uint32_t kMagic = 0x4d525304;   // the last byte is the version
 inline constexpr size_t kMaxInline = 32 * 1024;  // longer payloads lie in segments, but for their start
 inline constexpr size_t kMaxMethod = 4 * 1024;
 inline constexpr size_t kMaxSegments = 4096;  // of one peer
@@ -21,9 +21,10 @@ enum class FrameType : uint32_t {
   kDrop,         // id of a segment: it will not come again
   kPing,
   kPong,
-  kTell,  // method, payload: a request without a reply
+  kTell,    // method, payload: a request without a reply
+  kRefuse,  // payload: why nothing is heard by this connection, which ends
 };
-inline constexpr uint32_t kLastFrameType = static_cast<uint32_t>(FrameType::kTell);
+inline constexpr uint32_t kLastFrameType = static_cast<uint32_t>(FrameType::kRefuse);
 
 // Behind it: the method, then the payload, or what of it stands before that which lies in a segment.
 struct FrameHeader {

@@ -228,7 +228,8 @@ void State::EndAll(const std::shared_ptr<Connection>& connection, const Status& 
     }
   }
   for (const auto& [id, method] : ended) {
-    End(id, Unavailable(method, " at ", address, ": ", why.message()), /*elsewhere=*/false);
+    const auto code = absl::IsResourceExhausted(why) ? why.code() : absl::StatusCode::kUnavailable;
+    End(id, Status(code, absl::StrCat(method, " at ", address, ": ", why.message())), /*elsewhere=*/false);
   }
 }
 

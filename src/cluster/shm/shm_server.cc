@@ -4,6 +4,7 @@
 
 #include "base/exceptions.h"
 #include "base/hash_map.h"
+#include "cluster/connection_limit.h"
 #include "cluster/shm/address.h"
 #include "cluster/shm/connection.h"
 #include "cluster/shm/shm_transport.h"
@@ -60,8 +61,12 @@ class Answer {
 
 class ShmServer final : public RpcServer, public Loop::Watcher {
  public:
-  ShmServer(const RpcServerOptions& options, const Connection::Pings& pings, RpcHandler* handler)
-      : address_(options.address), max_message_bytes_(options.max_message_bytes), pings_(pings), handler_(handler) {}
+  ShmServer(Env& env, const RpcServerOptions& options, const Connection::Pings& pings, RpcHandler* handler)
+      : address_(options.address),
+        max_message_bytes_(options.max_message_bytes),
+        pings_(pings),
+        handler_(handler),
+        limit_(env, options.max_connections) {}
 
   Status Listen(Env& env, const std::string& path) {
     path_ = path;
@@ -108,10 +113,16 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
       const StatusOr<PeerProcess> peer = CheckPeer(socket);
       if (!peer.ok()) continue;
       auto client = std::make_shared<Client>(*this, *peer);
+      bool is_full = false;
       {
         absl::MutexLock lock(&mu_);
         if (closing_) return;
-        clients_.insert(client);
+        is_full = limit_.IsReached(static_cast<int64_t>(clients_.size()));
+        if (!is_full) clients_.insert(client);
+      }
+      if (is_full) {
+        limit_.Refuse(std::move(socket), address_, Connection::Refusal(limit_.ToString()));
+        continue;
       }
       if (!client->Start(*loop_, std::move(socket), pings_).ok()) Gone(client);
     }
@@ -140,6 +151,7 @@ class ShmServer final : public RpcServer, public Loop::Watcher {
   const int64_t max_message_bytes_;
   const Connection::Pings pings_;
   RpcHandler* const handler_;
+  ConnectionLimit limit_;  // on the thread that accepts
   std::string path_;
   Descriptor listening_;  // ends after the loop, which may just be accepting somebody
   ino_t inode_ = 0;
@@ -256,7 +268,7 @@ StatusOr<std::unique_ptr<RpcServer>> NewShmServer(Env& env, const RpcServerOptio
     return InvalidArgument("max_message_bytes is ", server_options.max_message_bytes, ", want more than 0");
   }
   auto server = std::make_unique<ShmServer>(
-      server_options, Connection::Pings{options.keepalive_interval, options.keepalive_timeout}, handler);
+      env, server_options, Connection::Pings{options.keepalive_interval, options.keepalive_timeout}, handler);
   MR_RETURN_IF_ERROR(server->Listen(env, path));
   return server;
 }

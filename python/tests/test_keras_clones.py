@@ -51,8 +51,40 @@ def test_what_cannot_be_copied_is_said():
     with pytest.raises(ValueError, match="has not been compiled"):
         models.clone_and_build_model(functional())
     assert models.clone_and_build_model(functional(), compile_clone=False).optimizer is None
-    with pytest.raises(NotImplementedError, match="no config to be copied by"):
+    with pytest.raises(ValueError, match="no config to be copied by: set in_place_reset"):
         models.clone_and_build_model(Own(), compile_clone=False)
+
+
+def test_a_subclass_is_copied_by_its_attributes():
+    class Own(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = L.Dense(2)
+
+        def call(self, inputs):
+            return self.dense(inputs)
+
+    model = Own()
+    model.compile("adam", "mse", metrics=["mae"])
+    model.train_on_batch(X, Y)
+    copy = models.clone_and_build_model(model, in_place_reset=True)
+    assert copy is not model and type(copy) is Own and copy.optimizer is not model.optimizer
+    copy.train_on_batch(X, Y)
+    assert copy.metrics_names == model.metrics_names and not {id(w) for w in copy.weights} & {id(w) for w in model.weights}
+    given = models.clone_and_build_model(model, tf.keras.Input([3], name="given"), compile_clone=False, in_place_reset=True)
+    assert given.inputs[0].op.name == "given" and given.optimizer is None
+
+
+def test_settings_that_lie_in_another_graph_are_refused():
+    with tf.Graph().as_default(), tf.Session():
+        model = compiled(tf.keras.optimizers.Adam())
+        model.train_on_batch(X, Y)
+        config = model.optimizer.get_config()
+    with tf.Graph().as_default(), tf.Session():
+        with pytest.raises(ValueError, match="Cannot use the given session"):
+            models.clone_and_build_model(model)
+        assert models.clone_and_build_model(model, optimizer_config=config).metrics_names == model.metrics_names
+    assert K.get_value(3) == 3
 
 
 def test_a_copy_may_share_its_weights():

@@ -336,6 +336,11 @@ def test_cudnn_layers_train_and_models_with_them_come_back():
     assert type(again.layers[0]) is keras.layers.CuDNNLSTM and again.count_params() == model.count_params()
 
 
+def test_activations_of_tensorflow_2_have_their_names_of_1():
+    activation = tf.keras.activations.get(tf.compat.v2.nn.softmax)
+    assert tf.keras.activations.serialize(activation) == "softmax" == tf.keras.layers.Dense(2, activation=activation).get_config()["activation"]
+
+
 def test_layers_are_activations():
     model = tf.keras.Sequential([tf.keras.layers.Dense(1, activation=tf.keras.layers.LeakyReLU(0.25), input_dim=1, kernel_initializer="ones")])
     with tf.keras.utils.custom_object_scope({"LeakyReLU": tf.keras.layers.LeakyReLU}):

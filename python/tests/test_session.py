@@ -131,8 +131,15 @@ def test_default_sessions_nest_and_interactive_ones_stay():
     x = tf.constant(3)
     with tf.Session():
         assert x.eval() == 3
-    with pytest.raises(ValueError, match="No default session"):
+    with pytest.raises(ValueError, match="Cannot evaluate tensor using `eval\\(\\)`: No default session is registered"):
         x.eval()
+    with pytest.raises(ValueError, match="Cannot execute operation using `run\\(\\)`: No default session is registered"):
+        x.op.run()
+    with tf.Graph().as_default(), tf.Session() as other:
+        with pytest.raises(ValueError, match="Cannot use the default session to evaluate tensor: .*Pass an explicit session to `eval"):
+            x.eval()
+        with pytest.raises(ValueError, match="Cannot use the given session to execute operation: the operation's graph is different"):
+            x.op.run(session=other)
     session = tf.InteractiveSession()
     assert tf.get_default_session() is session and x.eval() == 3
     session.close()

@@ -137,7 +137,7 @@ class SparseTensor(CompositeTensor):
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
         """Its value, by the default session or the one given."""
-        return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
+        return session_for(self.graph, session).run(self, feed_dict)
 
     def __str__(self) -> str:
         return "SparseTensor(indices=%s, values=%s, dense_shape=%s)" % (self._indices, self._values, self._dense_shape)

@@ -59,7 +59,7 @@ class Tensor(_core.Tensor):
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """Its value, by the default session or the one given."""
-        return session_for(self.graph, session, "Cannot evaluate tensor").run(self, feed_dict)
+        return session_for(self.graph, session).run(self, feed_dict)
 
     @property
     def _value_index(self) -> int:
@@ -210,7 +210,7 @@ class Operation(_core.Operation):
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Runs it, by the default session or the one given."""
-        session_for(self.graph, session, "Cannot execute operation").run(self, feed_dict)
+        session_for(self.graph, session, "execute operation", "run").run(self, feed_dict)
 
     @property
     def node_def(self) -> Any:
@@ -407,16 +407,16 @@ class Operation(_core.Operation):
         return self
 
 
-def session_for(graph: "Graph", session: Any, what: str) -> Any:
+def session_for(graph: "Graph", session: Any, what: str = "evaluate tensor", method: str = "eval") -> Any:
+    """The session that was given, or else the default one. ValueError where there is none, and where it has another graph."""
+    told = "Pass an explicit session to `%s(session=sess)`." % method
+    whose = "default" if session is None else "given"
+    session = get_default_session() if session is None else session
     if session is None:
-        session = get_default_session()
-        if session is None:
-            raise at_user_line(
-                ValueError(
-                    "%s using `eval()` or `run()`: No default session is registered. Use `with "
-                    "sess.as_default()` or pass an explicit session to `eval(session=sess)`" % what
-                )
-            )
+        message = "Cannot %s using `%s()`: No default session is registered. Use `with sess.as_default()` or pass an explicit session to `%s(session=sess)`"
+        raise at_user_line(ValueError(message % (what, method, method)))
     if session.graph is not graph:
-        raise at_user_line(ValueError("%s: the session's graph is not the graph that it belongs to. Pass an explicit session of its graph." % what))
+        thing = what.split()[-1]
+        message = "Cannot use the %s session to %s: the %s's graph is different from the session's graph." % (whose, what, thing)
+        raise at_user_line(ValueError(message + (" " + told if whose == "default" else "")))
     return session

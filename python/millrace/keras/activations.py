@@ -71,7 +71,9 @@ def linear(x: Any) -> Any:
 
 def serialize(activation: Any) -> Any:
     """The name of an activation; of a layer its class and settings."""
-    return serialize_keras_object(activation) if hasattr(activation, "get_config") else activation.__name__
+    if hasattr(activation, "get_config"):
+        return serialize_keras_object(activation)
+    return "softmax" if activation.__name__ == "softmax_v2" else activation.__name__  # tf.nn.softmax of TensorFlow 2
 
 
 def deserialize(name: Any, custom_objects: Any = None) -> Any:

@@ -19,6 +19,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, init_scope, name_scope, outermost_graph, reset_default_graph  # noqa: F401
 from millrace.framework.default_session import get_default_session
 from millrace.framework.session import Session
+from millrace.framework.tensor_util import is_tensor
 from millrace.keras.backend_windows import (  # noqa: F401
     bias_add,
     conv1d,
@@ -289,8 +290,8 @@ def function(inputs: Any, outputs: Any, updates: Any = None, **kwargs: Any) -> _
 
 
 def get_value(x: Any) -> Any:
-    """The value of a variable or tensor."""
-    return get_session().run(x)
+    """The value of a variable or tensor; what is neither is its own."""
+    return x.eval(session=get_session()) if is_tensor(x) else x
 
 
 def eval(x: Any) -> Any:

@@ -17,7 +17,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers
 from millrace.keras.optimizer_base import Optimizer
-from millrace.layers.nodes import arranged, listed, with_leaves
+from millrace.layers.nodes import arranged, listed, one_or_all, with_leaves
 import millrace.keras.layers  # noqa: F401 - the classes that models are read from
 from millrace.layers.operations import AddLoss, AddMetric, TensorFlowOpLayer
 from millrace.layers.serialization import CLASSES, deserialize
@@ -403,20 +403,21 @@ def clone_and_build_model(
     optimizer_config: Any = None,
 ) -> Any:
     """A copy of a model with weights of its own, compiled as the model is: with its optimizer's settings, or those of optimizer_config, which a model of
-    another graph needs. optimizer_iterations counts its steps."""
+    another graph needs. optimizer_iterations counts its steps. A subclass of Model is copied by its attributes where in_place_reset says so, and stays as it
+    is, unlike in TensorFlow."""
     old = model.optimizer
     if compile_clone and old is None:
         raise at_user_line(ValueError("Error when cloning model: compile_clone was set to True, but the original model has not been compiled."))
-    if not model._has_config:
+    if not (model._has_config or in_place_reset):
         raise at_user_line(
-            NotImplementedError(
-                "in_place_reset: a model that is a subclass has no config to be copied by. Make another one of its class, and compile that."
-                if in_place_reset
-                else "This model is a subclass of Model, which has no config to be copied by. Make another one of its class, and compile that."
+            ValueError(
+                "This model is a subclass of Model, which has no config to be copied by: set in_place_reset, or make another one of its class and compile that."
             )
         )
     with custom_object_scope(custom_objects or {}):
-        clone = clone_model(model, input_tensors)
+        clone = clone_model(model, input_tensors) if model._has_config else copy_of_subclass(model)
+        if not model._has_config and input_tensors is not None:
+            clone._set_inputs(one_or_all(listed(input_tensors)))
         if not compile_clone:
             return clone
         if isinstance(old, optimizers.TFOptimizer):

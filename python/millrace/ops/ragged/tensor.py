@@ -445,7 +445,7 @@ class RaggedTensor(CompositeTensor):
 
     def eval(self, session: Any = None, feed_dict: Any = None) -> RaggedTensorValue:
         """Its value in a session."""
-        return session_for(self.graph, session, "eval").run(self, feed_dict)
+        return session_for(self.graph, session).run(self, feed_dict)
 
     def consumers(self) -> List[Any]:
         """The operations that read a part of it."""

@@ -113,9 +113,8 @@ const MessageInfo& ForestModel::Info() {
   return info;
 }
 
-const MessageInfo& ForestPath::Info() {
-  static const MessageInfo& info =
-      Table<ForestPath>("TreePath").Field(1, "nodes_visited", &ForestPath::nodes_visited).Build();
+const MessageInfo& ForestParts::Info() {
+  static const MessageInfo& info = Table<ForestParts>("TreeParts").Field(1, "parts", &ForestParts::parts).Build();
   return info;
 }
 

@@ -141,9 +141,10 @@ struct ForestModel {
   static const MessageInfo& Info();
 };
 
-// The nodes that an example passes.
-struct ForestPath {
-  std::vector<ForestNode> nodes_visited;
+// ForestNodes, ForestModel, ForestStatsState, the candidates of a ForestSlotState and the nodes that an example passes
+// (TreePath), of which each is encoded already: they may be many, and much larger than their bytes.
+struct ForestParts {
+  std::vector<std::string> parts;
   UnknownFields unknown_fields;
 
   static const MessageInfo& Info();

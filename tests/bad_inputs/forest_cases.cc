@@ -277,5 +277,117 @@ TEST(BadInput, ForestLabelsAndLeaves) {
   With([](Forest& f) { f.finished = {1, 1, 0, 2}; }).Grow(kOk);
 }
 
+// Each left child is a leaf, each right one splits again.
+std::string Chain(int32_t splits) {
+  std::vector<wire::ForestNode> nodes;
+  for (int32_t i = 0; i < splits; ++i) {
+    nodes.push_back(Split("0", 2 * i + 1, 2 * i + 2));
+    nodes.back().binary_node->inequality_left_child_test->threshold.Ensure().kind = wire::ForestValue::Kind::kFloat;
+    nodes.back().binary_node->inequality_left_child_test->threshold->float_value = -1;
+    nodes.push_back(Leaf());
+  }
+  nodes.push_back(Leaf());
+  return Model(std::move(nodes));
+}
+
+// While kernels work with a tree and statistics of two classes, another step makes those of a thousand of them.
+TEST(BadInput, ForestsThatAnotherStepReplaces) {
+  constexpr int32_t kExamples = 500, kEntries = 20000;  // to sort, between a look at the tree and its use
+  for (const bool few : {true, false}) {
+    SCOPED_TRACE(few);
+    Forest f;
+    wire::ForestSettings many = f.settings;
+    many.num_outputs = 1000;
+    if (!few) std::swap(f.settings, many);
+    f.rows = {kExamples, 2};
+    f.sparse_rows = {kEntries, 2};
+    f.sparse_values = {kEntries};
+    f.sparse_shape = {kExamples, 5};
+    for (int32_t i = 0; i < kEntries; ++i) f.indices.insert(f.indices.end(), {i * 7 % kExamples, i % 5});
+    f.labels.assign(kExamples, static_cast<float>(f.settings.num_outputs - 1));
+    f.leaves.assign(kExamples, 1);
+    wire::ForestStatsState slots;
+    slots.node_to_slot.emplace_back().node_id = 1;
+    f.stats = wire::Encode(slots);
+    GraphMaker g = f.Graph();
+    std::string last = "init";
+    for (const auto& [name, settings] : {std::pair("other", many), std::pair("same", f.settings)}) {
+      const Attrs params = {{"params", Str(wire::Encode(settings))}};
+      const std::string tree = absl::StrCat(name, "_tree");
+      g.Op(tree, "TreeDeserialize", {"t", "tree", "^" + last}, params);
+      g.Op(name, "FertileStatsDeserialize", {"s", "stats", "^" + tree}, params);
+      last = name;
+    }
+    const Attrs attrs = f.Attributes(true);
+    Attrs seeded = attrs;
+    seeded.emplace_back("random_seed", Int(1));
+    g.Op("predict", "TreePredictionsV4", {"t", "x", "i", "v", "d"}, attrs);
+    g.Op(
+        "process", "ProcessInputV4", {"t", "s", "x", "i", "v", "d", "labels", "weights", "leaves", "^predict"}, seeded);
+    g.Op("update", "UpdateModelV4", {"t", "leaves", "labels", "weights"}, f.Attributes(false));
+    g.Op("grow", "GrowTreeV4", {"t", "s", "finished", "^update"}, f.Attributes(false));
+    CheckAtOnce(g, "process", "same", 100, {absl::StatusCode::kOk, absl::StatusCode::kInvalidArgument});
+    CheckAtOnce(g, "grow", "same", 100, {absl::StatusCode::kOk, absl::StatusCode::kInvalidArgument});
+  }
+}
+
+TEST(BadInput, ForestsOfManyClasses) {
+  constexpr int32_t kMany = 1 << 20;
+  const Codes too_large = {absl::StatusCode::kResourceExhausted};
+  Forest f;
+  f.settings.num_outputs = kMany;
+  f.settings.checkpoint_stats = true;
+  const Attrs params = f.Attributes(false);
+  GraphMaker g = f.Graph();
+  g.Strings("new", {}, {Chain(400)}).Op("bad", "TreeDeserialize", {"t", "new"}, params);
+  Check(g, too_large, How::kConstants);
+  wire::ForestStatsState slots;
+  for (int32_t n = 0; n < 400; ++n) slots.node_to_slot.emplace_back().node_id = n;
+  f.stats = wire::Encode(slots);
+  g = f.Graph();
+  g.Op("bad", "FertileStatsSerialize", {"s"}, params);
+  Check(g, too_large, How::kConstants);
+}
+
+TEST(BadInput, ForestsThatTakeLong) {
+  {  // A deep tree, and the paths through it.
+    Forest f;
+    f.tree = Chain(50000);
+    f.rows = {200000, 2};
+    for (const bool with_paths : {false, true}) {
+      f.settings.inference_tree_paths = with_paths;
+      GraphMaker g = f.Graph();
+      g.Op("bad", "TreePredictionsV4", {"t", "x", "i", "v", "d"}, f.Attributes(true));
+      CheckEndless(g);
+    }
+  }
+  {  // Draws from counts of many classes.
+    Forest f;
+    f.settings.num_outputs = 1 << 20;
+    f.settings.num_splits_to_consider = f.settings.split_after_samples = Constant(2);
+    f.settings.finish_type.Ensure().type = 3;
+    f.settings.dominate_fraction = Constant(1);
+    f.settings.min_split_samples = Constant(0);
+    f.rows = {100, 2};
+    f.labels.assign(100, 1);
+    f.leaves.assign(100, 0);
+    GraphMaker g = f.Graph();
+    Attrs attrs = f.Attributes(true);
+    attrs.emplace_back("random_seed", Int(1));
+    g.Op("bad", "ProcessInputV4", {"t", "s", "x", "i", "v", "d", "labels", "weights", "leaves"}, attrs);
+    CheckEndless(g);
+  }
+  {  // Times that are infinite.
+    Forest f;
+    f.settings.num_splits_to_consider = Constant(1);
+    f.settings.pruning_type.Ensure().type = 1;
+    f.settings.pruning_type->prune_every_samples = Constant(std::numeric_limits<float>::infinity());
+    f.labels.assign(3, 1);
+    f.leaves.assign(3, 0);
+    f.weights.assign(3, std::numeric_limits<float>::max());
+    f.Process(kOk);
+  }
+}
+
 }  // namespace
 }  // namespace millrace::bad_inputs

@@ -250,6 +250,23 @@ TEST(BadInput, GbdtGrowth) {
   oblivious.Check({absl::StatusCode::kUnimplemented});
 }
 
+// Layers whose leaves have many classes add up.
+TEST(BadInput, GbdtLeavesOfManyClasses) {
+  constexpr int32_t kClasses = 200'000;
+  const auto leaf = [](int32_t first) {
+    wire::GbdtNode node = Leaf();
+    for (int32_t c = 1; c < kClasses; ++c) {
+      node.leaf->sparse_vector->index.push_back(first + c);
+      node.leaf->sparse_vector->value.push_back(1);
+    }
+    return node;
+  };
+  Growth growth;
+  growth.state = Ensemble({leaf(0)});
+  growth.SetSplit(Split(0, 0, 0), leaf(kClasses));
+  growth.Check(kOk);
+}
+
 TEST(BadInput, GbdtSumsThatDoNotFit) {
   const auto check = [](const Dims& nodes, const Dims& features, const Dims& gradients, const Codes& codes) {
     for (const bool is_tensor : {false, true}) {
@@ -280,6 +297,66 @@ TEST(BadInput, GbdtSumsThatDoNotFit) {
   g.I64("stamp", {}, {1}).I64("huge", {2}, {INT64_MAX, 2});
   g.Op("bad", "CreateStatsAccumulatorTensor", {"a", "stamp", "huge", "huge"});
   Check(g, kInvalid, How::kConstants);
+}
+
+TEST(BadInput, GbdtCountersFromOutside) {
+  GraphMaker g;
+  g.Op("a", "StatsAccumulatorScalarResourceHandleOp", {}, kOwnName);
+  g.I64("stamp", {}, {1}).I64("updates", {}, {INT64_MAX}).I32("nodes", {1}).I64("features", {1, 2}).F32("sum", {1});
+  g.Op("made", "CreateStatsAccumulatorScalar", {"a", "stamp"});
+  g.Op("init", "StatsAccumulatorScalarDeserialize",
+       {"a", "stamp", "updates", "nodes", "features", "sum", "sum", "^made"});
+  g.Op("bad", "StatsAccumulatorScalarAdd", {"a", "stamp", "nodes", "features", "sum", "sum"},
+       {{"num_resource_handles", Int(1)}});
+  Check(g, kOk, How::kConstants);
+}
+
+// Squares of hessians are solved, diagonals need none.
+TEST(BadInput, GbdtHessiansOfManyClasses) {
+  const auto splits = [](int64_t classes, const Dims& hessian, int32_t strategy) {
+    GraphMaker g;
+    g.I64("n", {}, {1})
+        .I32("nodes", {1})
+        .I64("buckets", {1, 2})
+        .F32("g", {1, classes}, {1})
+        .F32("h", hessian, {0, 1})
+        .F32("limits", {2}, {1, 2})
+        .F32("zero", {})
+        .I32("none", {}, {-1})
+        .I32("column", {}, {0})
+        .I32("strategy", {}, {strategy});
+    g.Op("bad", "BuildDenseInequalitySplits",
+         {"n", "nodes", "buckets", "g", "h", "limits", "none", "column", "zero", "zero", "zero", "zero", "strategy",
+          "column"});
+    return g;
+  };
+  Check(splits(1'000'000, {1, 1'000'000}, 3), kOk);
+  CheckEndless(splits(1500, {1, 1500, 1500}, 2));
+}
+
+TEST(BadInput, GbdtTreesThatAreDeep) {
+  std::vector<wire::GbdtNode> nodes;
+  for (int32_t i = 0; i < 50'000; ++i) {
+    nodes.push_back(Split(0, 2 * i + 1, 2 * i + 2));
+    nodes.back().dense_float_binary_split->threshold = -1;
+    nodes.push_back(Leaf());
+  }
+  nodes.push_back(Leaf());
+  for (const std::string op : {"GradientTreesPrediction", "GradientTreesPartitionExamples"}) {
+    GraphMaker g = WithEnsemble(Ensemble(nodes));
+    g.I64("seed", {}, {1}).F32("x", {200'000, 1}, {1});
+    Attrs attrs = {{"num_dense_float_features", Int(1)}};
+    for (const char* name : {"num_sparse_float_features", "num_sparse_int_features"}) attrs.emplace_back(name, Int(0));
+    std::vector<std::string> inputs = {"e", "x"};
+    if (op == "GradientTreesPrediction") {
+      inputs.insert(inputs.begin() + 1, "seed");
+      attrs.emplace_back("learner_config", Str(Learner()));
+      for (const char* name : {"apply_dropout", "apply_averaging", "center_bias", "reduce_dim"})
+        attrs.emplace_back(name, Bool(true));
+    }
+    g.Op("bad", op, inputs, attrs);
+    CheckEndless(g);
+  }
 }
 
 TEST(BadInput, GbdtSplitsOfNodesAndBuckets) {
@@ -368,6 +445,18 @@ TEST(BadInput, GbdtQuantiles) {
   add("\x0a\xff", kInvalid);
   summary.entries[0].value = kNan;
   add(wire::Encode(summary), kInvalid);
+  {  // Each of them is merged with all before.
+    wire::GbdtQuantileStream stream;
+    for (int i = 0; i < 300'000; ++i) {
+      wire::GbdtQuantileEntry& entry = stream.summaries.emplace_back().entries.emplace_back();
+      entry.value = static_cast<float>(i), entry.weight = entry.max_rank = 1;
+    }
+    GraphMaker g = create(1e-20f, 3, 1'000'000);
+    g.def().node.back().name = "init";
+    g.Strings("stream", {}, {wire::Encode(stream)}).Bools("ready", {}).F32("buckets", {0});
+    g.Op("bad", "QuantileAccumulatorDeserialize", {"q", "stamp", "stream", "ready", "buckets"});
+    CheckEndless(g);
+  }
   const auto summaries = [](float value, const Dims& weights, int64_t example, const Codes& codes) {
     GraphMaker g;
     g.F32("x", {3, 1}, {1, value})

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <thread>
+#include <utility>
 
 #include "graph/graph_def.h"
 #include "system/system.h"
@@ -74,11 +76,14 @@ class Bench {
   Status ImportAndRun(const wire::GraphDef& def, const Feeds& feeds) {
     MR_RETURN_IF_ERROR(Import(def));
     if (Has("init")) {
+      const int64_t timeout_ms = std::exchange(timeout_ms_, kTimeoutMs);
       const Status s = Run("init", {});
       EXPECT_TRUE(s.ok()) << s;
+      timeout_ms_ = timeout_ms;
     }
     return Run("bad", feeds);
   }
+  Status RunAlone(const std::string& name) { return Run(name.c_str(), {}); }
   void set_timeout_ms(int64_t ms) { timeout_ms_ = ms; }
   void RunGood() {
     timeout_ms_ = kTimeoutMs;
@@ -322,6 +327,22 @@ void CheckEndless(const GraphMaker& g) {
         return b.ImportAndRun(g.def(), {});
       },
       4.0);
+}
+
+void CheckAtOnce(const GraphMaker& g, const std::string& one, const std::string& other, int times, const Codes& codes) {
+  Bench bench;
+  ASSERT_TRUE(bench.Import(g.def()).ok());
+  ASSERT_TRUE(bench.RunAlone("init").ok());
+  const auto run = [&](const std::string& name) {
+    for (int i = 0; i < times; ++i) {
+      const Status s = bench.RunAlone(name);
+      EXPECT_TRUE(std::find(codes.begin(), codes.end(), s.code()) != codes.end()) << s;
+    }
+  };
+  std::thread beside([&] { run(other); });
+  run(one);
+  beside.join();
+  bench.RunGood();
 }
 
 void CheckBytes(const std::string& bytes, const Codes& codes) {

@@ -124,6 +124,13 @@ TEST(BadInput, BoxesInImages) {
         .Op("bad", "ExtractGlimpse", {"image", "size", "at"});
     Check(look, kTooLarge);
   }
+  std::vector<float> whole;
+  for (int i = 0; i < 400'000; ++i) whole.insert(whole.end(), {0, 0, 1, 1});
+  GraphMaker many;
+  many.F32("image", {1, 3000, 3000, 1})
+      .F32("boxes", {1, static_cast<int64_t>(whole.size() / 4), 4}, whole)
+      .Op("bad", "DrawBoundingBoxes", {"image", "boxes"});
+  CheckEndless(many);
   GraphMaker forever;  // no window can be found
   forever.I32("size", {3}, {1 << 20})
       .F32("boxes", {1, 1, 4}, {0, 0, 0})

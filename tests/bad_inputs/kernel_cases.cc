@@ -409,6 +409,12 @@ TEST(BadInput, K26_RaggedRowsWithoutEnd) {
             {"Tsplits", kI64}});
   Check(often, kTooLarge, How::kFed);
 
+  GraphMaker variants;  // each of which takes memory
+  variants.I32("splits", {4 * kRows}).F32("values", {0});
+  variants.Op("bad", "RaggedTensorToVariant", {"splits", "values"},
+              {{"RAGGED_RANK", Int(1)}, {"Tvalues", kF32}, {"Tsplits", kI32}, {"batched_input", Bool(true)}});
+  Check(variants, kTooLarge, How::kFed);
+
   GraphMaker nan;
   nan.F32("start", {}, {0}).F32("limit", {}, {-1}).F32("delta", {}, {std::numeric_limits<float>::quiet_NaN()});
   nan.Op("bad", "RaggedRange", {"start", "limit", "delta"}, {{"T", kF32}, {"Tsplits", kI64}});

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/env.h"
+#include "base/stop_scope.h"
 #include "kernel/device_env.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/image/image.h"
@@ -95,8 +96,10 @@ Status DrawBoundingBoxes(KernelContext& ctx) {
   if (out->raw() != from)
     std::copy_n(static_cast<const char*>(from), out->TotalBytes(), static_cast<char*>(out->mutable_raw()));
   VisitTypes<float, Half>(out->dtype(), [&]<typename T>() {
+    StopNowAndThen pause;
     for (int64_t b = 0; b < images.dim(0); ++b) {
       for (int64_t k = 0; k < boxes.dim(1); ++k) {
+        pause(canvas.height + canvas.width);
         DrawBox(out->mutable_data<T>() + b * canvas.size(), canvas, boxes.data<float>() + 4 * (b * boxes.dim(1) + k),
                 palette, k);
       }
@@ -141,7 +144,9 @@ class GlimpseKernel final : public Kernel {
     if (shape.num_elements() == 0) return absl::OkStatus();
     const Canvas whole{images.dim(1), images.dim(2), images.dim(3)}, glimpse{height, width, images.dim(3)};
     PhiloxWords words(Philox(noise_ == Noise::kZero ? 0 : EnvOf(ctx.device()).Random64(), 0));
+    StopNowAndThen pause;
     for (int64_t b = 0; b < images.dim(0); ++b) {
+      pause(1 + (whole.size() + glimpse.size()) / 16);
       const float* at = offsets.data<float>() + 2 * b;
       Look(images.data<float>() + b * whole.size(), whole, Start(at[0], whole.height, height),
            Start(at[1], whole.width, width), glimpse, words, out->mutable_data<float>() + b * glimpse.size());
@@ -178,7 +183,11 @@ class GlimpseKernel final : public Kernel {
       std::fill_n(out, glimpse.size(), 0.0f);
     } else if (noise_ == Noise::kUniform) {
       const auto [low, high] = std::minmax_element(image, image + whole.size());
-      for (int64_t i = 0; i < glimpse.size(); ++i) out[i] = *low + UnitFloat(words()) * (*high - *low);
+      StopNowAndThen pause;
+      for (int64_t i = 0; i < glimpse.size(); ++i) {
+        pause();
+        out[i] = *low + UnitFloat(words()) * (*high - *low);
+      }
     } else {
       for (int64_t d = 0; d < glimpse.depth; ++d) FillWithNormal(image + d, whole, glimpse, words, out + d);
     }
@@ -198,7 +207,9 @@ class GlimpseKernel final : public Kernel {
     }
     const double count = static_cast<double>(whole.height * whole.width), mean = sum / count;
     const auto deviation = static_cast<float>(std::sqrt(std::max(0.0, squares / count - mean * mean)));
+    StopNowAndThen pause;
     for (int64_t i = 0; i < glimpse.size(); i += glimpse.depth) {
+      pause();
       float a = 0, b = 0;
       const uint32_t first = words(), second = words();
       BoxMuller(first, second, &a, &b);

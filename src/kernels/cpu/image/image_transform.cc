@@ -162,7 +162,7 @@ class ProjectiveTransformKernel final : public Kernel {
   void Row(const Pixels<T>& image, const float* t, float y, int64_t width, T* out) const {
     StopNowAndThen pause;
     for (int64_t i = 0; i < width; ++i, out += image.depth) {
-      pause();
+      pause(1 + image.depth / 8);
       const auto x = static_cast<float>(i);
       const float k = t[6] * x + t[7] * y + 1.0f;
       const float from_x = (t[0] * x + t[1] * y + t[2]) / k, from_y = (t[3] * x + t[4] * y + t[5]) / k;

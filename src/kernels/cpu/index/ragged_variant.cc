@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/dataflow/queue_elements.h"
 #include "kernels/cpu/engine/strided_copy.h"
 #include "kernels/cpu/engine/tensor_variant.h"
@@ -15,8 +16,8 @@
 namespace millrace {
 namespace {
 
-// A row costs memory even where it is empty.
-constexpr int64_t kMostEmptyRows = int64_t{1} << 24;
+// A row costs memory even where it is empty: as a variant about a kilobyte.
+constexpr int64_t kMostEmptyRows = int64_t{1} << 20;
 
 // The parts of a ragged tensor, or of a row of one: splits, of which there may be none, and values.
 struct Parts {
@@ -99,7 +100,9 @@ class ToVariantKernel final : public Kernel {
       return ResourceExhausted("a ragged tensor of ", rows, " rows is too long for variants");
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, Shape::Vector(rows)));
+    StopNowAndThen pause;
     for (int64_t r = 0; r < rows; ++r) {
+      pause(32);
       int64_t begin = r, end = r + 1;
       if (!dense) begin = splits[0][static_cast<size_t>(r)], end = splits[0][static_cast<size_t>(r) + 1];
       Parts row;
@@ -143,8 +146,11 @@ class FromVariantKernel final : public Kernel {
           output_rank_, ", input_ragged_rank: ", input_rank_, ", encoded_ragged.dims(): ", encoded.rank(), ".");
     }
     std::vector<Parts> all;
+    StopNowAndThen pause;
     for (int64_t i = 0; i < encoded.num_elements(); ++i) {
       MR_ASSIGN_OR_RETURN(Parts parts, Unpacked(encoded.data<Variant>()[i], inner));
+      for (const Tensor& s : parts.splits) pause(s.num_elements());
+      pause(8);
       all.push_back(std::move(parts));
     }
     if (encoded.rank() == 0) {
@@ -214,16 +220,38 @@ class FromVariantKernel final : public Kernel {
       rows.push_back(rows.back() + more);
     }
     MR_RETURN_IF_ERROR(SetSplits(ctx, output++, rows));
-    for (int64_t k = 0; k < inner; ++k) {
-      std::vector<int64_t> joined = {0};
-      for (const Parts& p : all) {
-        MR_ASSIGN_OR_RETURN(const std::vector<int64_t> splits, p.splits[static_cast<size_t>(k)].IntValues());
-        const int64_t before = joined.back();
-        for (size_t i = 1; i < splits.size(); ++i) joined.push_back(before + splits[i]);
-      }
-      MR_RETURN_IF_ERROR(SetSplits(ctx, output++, joined));
+    for (size_t k = 0; k < static_cast<size_t>(inner); ++k) {
+      MR_RETURN_IF_ERROR(
+          splits_ == DType::kInt32 ? Join<int32_t>(ctx, output++, all, k) : Join<int64_t>(ctx, output++, all, k));
     }
     return StackValues(ctx, all, output);
+  }
+
+  // The k-th splits of all. They may be many more than there is memory for: parts may be one tensor, again and again.
+  template <typename T>
+  static Status Join(KernelContext& ctx, int output, const std::vector<Parts>& all, size_t k) {
+    int64_t size = 1;
+    for (const Parts& p : all) {
+      if (!CheckedAdd(size, p.splits[k].dim(0) - 1, &size)) return InvalidArgument("ragged tensors have too many rows");
+    }
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({size}));
+    MR_ASSIGN_OR_RETURN(Tensor * joined, ctx.AllocateOutput(output, shape));
+    T* to = joined->mutable_data<T>();
+    *to++ = 0;
+    int64_t before = 0;
+    StopNowAndThen pause;
+    for (const Parts& p : all) {
+      const Tensor& splits = p.splits[k];
+      const T* from = splits.data<T>();
+      const int64_t n = splits.dim(0), last = before + from[n - 1];
+      pause(n);
+      if (last > std::numeric_limits<T>::max()) {
+        return InvalidArgument("splits of ", DTypeName(splits.dtype()), " cannot say ", last, ", use int64");
+      }
+      to = std::transform(from + 1, from + n, to, [before](T s) { return static_cast<T>(before + s); });
+      before = last;
+    }
+    return absl::OkStatus();
   }
 
   Status SetSplits(KernelContext& ctx, int output, const std::vector<int64_t>& splits) const {
@@ -249,7 +277,9 @@ class FromVariantKernel final : public Kernel {
     }
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(output, shape));
     int64_t at = 0;
+    StopNowAndThen pause;
     for (const Parts& p : all) {
+      pause();
       const int64_t n = p.values.num_elements();
       CopyElements(&ctx, out->dtype(), ElementAt(out->mutable_raw(), out->dtype(), at), p.values.raw(), n);
       at += n;

@@ -58,15 +58,17 @@ StatusOr<std::vector<Choices>> ChoicesOf(const std::vector<Column>& columns, int
   std::vector<int64_t> next(columns.size(), 0);
   const auto is_empty = [](const Column& c) { return c.sparse ? c.n == 0 : c.width == 0; };
   if (columns.empty() || std::any_of(columns.begin(), columns.end(), is_empty)) return all;
+  StopNowAndThen pause;
   for (int64_t row = 0; row < rows; ++row) {
+    pause(std::ssize(columns));
     Choices choices{.row = row, .count = 1, .ranges = {}};
     int64_t skip_to = row;
     for (size_t c = 0; c < columns.size(); ++c) {
       const Column& column = columns[c];
       int64_t begin = row * column.width, end = begin + column.width;
       if (column.sparse) {
-        for (begin = next[c]; begin < column.n && column.indices[2 * begin] < row;) ++begin;
-        for (end = begin; end < column.n && column.indices[2 * end] == row;) ++end;
+        for (begin = next[c]; begin < column.n && column.indices[2 * begin] < row; ++begin) pause();
+        for (end = begin; end < column.n && column.indices[2 * end] == row; ++end) pause();
         next[c] = end;
         if (begin == end) skip_to = std::max(skip_to, begin == column.n ? rows : column.indices[2 * begin]);
       }
@@ -168,7 +170,9 @@ class CrossKernel final : public Kernel {
     for (int i = 0; i < count; ++i) {
       MR_ASSIGN_OR_RETURN(
           const SparseArg s, SparseArgOf(ctx, indices.begin + i, values.begin + i, shapes.begin + i, "a column"));
+      StopNowAndThen pause;
       for (int64_t e = 0; e < s.n; ++e) {
+        pause();
         const int64_t row = s.at(e)[0];
         if (!InRange(row, rows)) return IndexOutOfRange("indices", s.indices->shape(), 2 * e, row, rows);
         if (e > 0 && row < s.at(e - 1)[0]) return InvalidArgument("indices[", e, "] is out of order");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -10,7 +11,7 @@
 namespace millrace {
 namespace {
 
-constexpr int64_t kMostDenseOutputs = 1 << 24;
+constexpr int64_t kMostDenseOutputs = 1 << 20;
 
 template <typename Kind>
 Status TakeKind(const char* name, int32_t number, std::initializer_list<Kind> kinds, Kind* kind) {
@@ -182,6 +183,14 @@ Status CheckSameForest(const ForestParams& made, const ForestParams& asked) {
   }
   return InvalidArgument("params are of another forest, with ", asked.outputs,
                          " outputs, than what the handle stands for, with ", made.outputs);
+}
+
+Status CheckForestNumbers(int64_t rows, const ForestParams& params) {
+  constexpr int64_t kBytesOfNumber = 7;
+  const int64_t most = std::numeric_limits<int32_t>::max() / kBytesOfNumber;
+  if (rows <= most / params.outputs) return absl::OkStatus();
+  return ResourceExhausted("there are ", rows, " times ", params.outputs,
+                           " numbers of leaves or candidates, more than a message holds, which is ", most);
 }
 
 float AtDepth(const wire::Box<wire::ForestByDepth>& param, int32_t depth) {

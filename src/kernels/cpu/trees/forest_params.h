@@ -35,6 +35,9 @@ StatusOr<ForestParams> ForestParamsOf(const KernelInit& init);
 // InvalidArgument unless trees and statistics of one suit the other.
 Status CheckSameForest(const ForestParams& made, const ForestParams& asked);
 
+// ResourceExhausted where so many rows, of a number for each output, are more than the message of a forest may hold.
+Status CheckForestNumbers(int64_t rows, const ForestParams& params);
+
 // At a depth of the tree.
 float AtDepth(const wire::Box<wire::ForestByDepth>& param, int32_t depth);
 

@@ -28,6 +28,7 @@ int64_t CandidatesWanted(const ForestParams& params, int32_t depth) {
 bool IsTime(float weight, float every, int64_t* times) {
   if (!(every > 0)) return true;
   const double passed = std::floor(static_cast<double>(weight) / static_cast<double>(every));
+  if (!(passed >= 1)) return false;  // also where both are infinite
   const auto now = static_cast<int64_t>(std::min(passed, 9e15));
   if (now <= *times) return false;
   *times = now;
@@ -265,6 +266,20 @@ void ForestSlot::AddExample(const ForestParams& params, const ForestInput& input
   }
 }
 
+double ForestSlot::WorkOf(const ForestParams& params, int64_t examples) const {
+  const bool is_sparse = params.stats == ForestStatsKind::kSparse || params.stats == ForestStatsKind::kFixedSize;
+  const auto numbers = static_cast<double>(is_sparse ? total_.size() + examples : params.outputs);
+  const int64_t candidates =
+      std::max(std::ssize(candidates_), std::min(CandidatesWanted(params, depth_), std::ssize(candidates_) + examples));
+  auto work = static_cast<double>(candidates);
+  for (const ForestCandidate& c : candidates_) work += static_cast<double>(c.test.values.size());
+  const bool compares = params.pruning != ForestPruningKind::kNone || params.finish != ForestFinishKind::kBasic;
+  if (params.is_regression() || compares || params.stats == ForestStatsKind::kFixedSize)
+    work += static_cast<double>(candidates) * numbers;
+  if (params.finish == ForestFinishKind::kBootstrap) work += kMostResamplings * 4 * numbers;
+  return work * static_cast<double>(examples);
+}
+
 bool ForestSlot::IsFinished(const ForestParams& params) const {
   if (is_dominated_) return true;
   if (!(total_.weight() > 0) || total_.weight() < AtDepth(params.settings.split_after_samples, depth_)) return false;
@@ -281,14 +296,20 @@ double ForestSlot::ScoreOf(const ForestParams& params, const ForestCandidate& ca
 
 std::vector<double> ForestSlot::Scores(const ForestParams& params) const {
   std::vector<double> scores;
-  for (const ForestCandidate& c : candidates_) scores.push_back(ScoreOf(params, c));
+  StopNowAndThen pause;
+  for (const ForestCandidate& c : candidates_) {
+    pause(1 + total_.size());
+    scores.push_back(ScoreOf(params, c));
+  }
   return scores;
 }
 
 const ForestCandidate* ForestSlot::Best(const ForestParams& params) const {
   const ForestCandidate* best = nullptr;
   double least = 0;
+  StopNowAndThen pause;
   for (const ForestCandidate& c : candidates_) {
+    pause(1 + total_.size());
     if (!(c.left.weight() > 0) || !(c.left.weight() < total_.weight())) continue;
     const double score = ScoreOf(params, c);
     if (best != nullptr && !(score < least)) continue;
@@ -355,7 +376,9 @@ double Normal(PhiloxWords& random) {
 // The impurity of counts as another draw of so many examples might have given them.
 double Resampled(const ForestParams& params, const ForestLabelStats& stats, PhiloxWords& random) {
   double weight = 0, squares = 0;
+  StopNowAndThen pause;
   stats.ForEachClass([&](int64_t, float count) {
+    pause();
     const double drawn =
         std::max(0.0, static_cast<double>(count) + std::sqrt(static_cast<double>(count) + 1) * Normal(random));
     weight += drawn;
@@ -372,7 +395,9 @@ bool ForestSlot::WinsResampled(const ForestParams& params, size_t best, size_t s
   const ForestLabelStats right_of_best = RightOf(params, candidates_[best]),
                          right_of_second = RightOf(params, candidates_[second]);
   int wins = 0;
+  StopNowAndThen pause;
   for (int i = 0; i < draws; ++i) {
+    pause(1 + total_.size());
     const double first = Resampled(params, candidates_[best].left, random) + Resampled(params, right_of_best, random);
     const double other =
         Resampled(params, candidates_[second].left, random) + Resampled(params, right_of_second, random);
@@ -383,19 +408,24 @@ bool ForestSlot::WinsResampled(const ForestParams& params, size_t best, size_t s
 
 // ---- Messages ----
 
-wire::ForestSlotState ForestSlot::Message(const ForestParams& params, int32_t node) const {
+std::string ForestSlot::Message(const ForestParams& params, int32_t node) const {
+  std::string text;
   wire::ForestSlotState message;
   message.node_id = node;
   message.depth = depth_;
-  if (!params.settings.checkpoint_stats) return message;
-  message.post_init_leaf_stats.Ensure() = total_.Message(params, true);
-  for (const ForestCandidate& c : candidates_) {
-    wire::ForestCandidateState& candidate = message.candidates.emplace_back();
-    SetForestTest(c.test, &candidate.split.Ensure());
-    candidate.left_stats.Ensure() = c.left.Message(params, false);
-    if (params.stats == ForestStatsKind::kFixedSize) candidate.right_stats.Ensure() = c.right.Message(params, false);
+  if (params.settings.checkpoint_stats) {
+    for (const ForestCandidate& c : candidates_) {
+      StopIfAsked();
+      wire::ForestCandidateState candidate;
+      SetForestTest(c.test, &candidate.split.Ensure());
+      candidate.left_stats.Ensure() = c.left.Message(params, false);
+      if (params.stats == ForestStatsKind::kFixedSize) candidate.right_stats.Ensure() = c.right.Message(params, false);
+      AppendForestPart(wire::Encode(candidate), &text);
+    }
+    message.post_init_leaf_stats.Ensure() = total_.Message(params, true);
   }
-  return message;
+  wire::AppendEncoded(message, &text);
+  return text;
 }
 
 StatusOr<ForestSlot> ForestSlot::Parse(const wire::ForestSlotState& message, const ForestParams& params) {
@@ -442,10 +472,19 @@ StatusOr<ForestStatsState> ParseForestStats(absl::string_view bytes, const Fores
   return state;
 }
 
-std::string SerializeForestStats(const ForestStatsState& state) {
-  wire::ForestStatsState message;
-  for (const auto& [node, slot] : state.slots) message.node_to_slot.push_back(slot.Message(state.params, node));
-  return wire::Encode(message);
+StatusOr<std::string> SerializeForestStats(const ForestStatsState& state) {
+  const bool is_regression = state.params.is_regression();
+  if (state.params.settings.checkpoint_stats && (is_regression || state.params.stats == ForestStatsKind::kDense)) {
+    int64_t rows = 0;
+    for (const auto& [node, slot] : state.slots) rows += 1 + std::ssize(slot.candidates());
+    MR_RETURN_IF_ERROR(CheckForestNumbers(is_regression ? 2 * rows : rows, state.params));
+  }
+  std::string text;
+  for (const auto& [node, slot] : state.slots) {
+    StopIfAsked();
+    AppendForestPart(slot.Message(state.params, node), &text);
+  }
+  return text;
 }
 
 std::string ForestStats::DebugString() const {

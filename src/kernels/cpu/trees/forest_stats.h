@@ -5,7 +5,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,8 @@ class ForestLabelStats {
   // Labels were checked (ForestLabels).
   void Add(const ForestParams& params, const float* labels, float weight);
   float weight() const { return weight_; }
+  // How many are kept, about which a question takes.
+  int64_t size() const { return std::ssize(dense_) + std::ssize(sparse_); }
   bool HasSeveralClasses() const;
   float CountOf(const ForestParams& params, int64_t label) const;
   // Calls fn(label, count) for each class that was seen.
@@ -64,6 +65,8 @@ class ForestSlot {
                     const ForestInput::Feature* feature, bool is_categorical, const float* labels);
   void AddExample(const ForestParams& params, const ForestInput& input, int64_t example, const float* labels,
                   float weight, PhiloxWords& random);
+  // About how many numbers are looked at for so many examples.
+  double WorkOf(const ForestParams& params, int64_t examples) const;
   bool IsFinished(const ForestParams& params) const;
   // The candidate after which labels are least mixed; null where none has examples on both sides.
   const ForestCandidate* Best(const ForestParams& params) const;
@@ -71,7 +74,8 @@ class ForestSlot {
   const std::vector<ForestCandidate>& candidates() const { return candidates_; }
   const ForestLabelStats& total() const { return total_; }
 
-  wire::ForestSlotState Message(const ForestParams& params, int32_t node) const;
+  // Encoded, a ForestSlotState.
+  std::string Message(const ForestParams& params, int32_t node) const;
   static StatusOr<ForestSlot> Parse(const wire::ForestSlotState& message, const ForestParams& params);
 
  private:
@@ -98,7 +102,7 @@ struct ForestStatsState {
 };
 // An empty string makes one slot, of a root.
 StatusOr<ForestStatsState> ParseForestStats(absl::string_view bytes, const ForestParams& params);
-std::string SerializeForestStats(const ForestStatsState& state);
+StatusOr<std::string> SerializeForestStats(const ForestStatsState& state);
 
 class ForestStats final : public ForestResource<ForestStatsState> {
  public:

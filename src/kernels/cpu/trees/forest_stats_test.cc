@@ -65,10 +65,12 @@ TEST(ForestStats, CountsClassesOnBothSides) {
   EXPECT_EQ(second.left.CountOf(s.params, 1), 2.5f);
   EXPECT_EQ(s.slot.RightOf(s.params, second).CountOf(s.params, 1), 1.5f);
   EXPECT_EQ(s.slot.Best(s.params), &second);  // all examples are on one side of the first
-  const auto state = s.slot.Message(s.params, 7);
+  const std::string text = s.slot.Message(s.params, 7);
+  wire::ForestSlotState state;
+  ASSERT_TRUE(wire::Decode(text, &state).ok());
   StatusOr<ForestSlot> back = ForestSlot::Parse(state, s.params);
   ASSERT_TRUE(back.ok());
-  EXPECT_TRUE(wire::Equal(back->Message(s.params, 7), state));
+  EXPECT_EQ(back->Message(s.params, 7), text);
 }
 
 TEST(ForestStats, MeansOfTargets) {
@@ -201,6 +203,16 @@ TEST(ForestParams, ColumnsOfTheInput) {
                           "x: 1", "dense_features_size: 99999999999999999999"}) {
     EXPECT_EQ(ParseForestInputSpec(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
+}
+
+// A step that splits many leaves does not move all others for each.
+TEST(ForestTree, GrowsInLinearTime) {
+  constexpr int32_t kSplits = 300'000;
+  const ForestParams params = Params(Settings(2, 2, 2));
+  ForestTreeState tree = *ParseForestTree("", params);
+  for (int32_t i = 0; i < kSplits; ++i) tree.Split(2 * i, ForestTest(), {}, {});
+  EXPECT_EQ(tree.nodes.size(), size_t{2 * kSplits + 1});
+  EXPECT_EQ(tree.NumLeaves(), kSplits + 1);
 }
 
 // What TensorFlow 1.15.5 wrote of a tree with a split by a category.

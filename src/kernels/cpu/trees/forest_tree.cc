@@ -2,6 +2,7 @@
 #include "kernels/cpu/trees/forest_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 
@@ -163,7 +164,14 @@ StatusOr<float> ForestNumberOf(const wire::ForestValue& value) {
   return 0.0f;
 }
 
+void AppendForestPart(std::string part, std::string* text) {
+  wire::ForestParts parts;
+  parts.parts.push_back(std::move(part));
+  wire::AppendEncoded(parts, text);
+}
+
 void AddForestNumbers(absl::Span<const float> numbers, int64_t count, wire::ForestVector* vector) {
+  vector->value.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     vector->value.push_back(ValueMessage(i < std::ssize(numbers) ? numbers[static_cast<size_t>(i)] : 0));
   }
@@ -175,11 +183,22 @@ void AddForestNumbers(const std::map<int64_t, float>& numbers, wire::ForestSpars
 
 int32_t ForestTreeState::Traverse(const ForestInput& input, int64_t example) const {
   int32_t n = 0;
+  StopNowAndThen pause;
   while (nodes[static_cast<size_t>(n)].is_split) {
     const ForestTreeNode& node = nodes[static_cast<size_t>(n)];
+    pause(1 + std::ssize(node.test.values));
     n = node.test.Holds(input, example) ? node.left : node.right;
   }
   return n;
+}
+
+double ForestTreeState::TraverseNanoseconds() const {
+  constexpr double kNanosecondsPerNode = 20;
+  return kNanosecondsPerNode * static_cast<double>(std::bit_width(nodes.size()));
+}
+
+int64_t ForestTreeState::NumLeaves() const {
+  return std::count_if(nodes.begin(), nodes.end(), [](const ForestTreeNode& n) { return !n.is_split; });
 }
 
 void ForestTreeState::Predict(int32_t leaf, float* out) const {
@@ -195,29 +214,32 @@ void ForestTreeState::Predict(int32_t leaf, float* out) const {
   for (int64_t i = 0; i < params.outputs; ++i) out[i] /= total;
 }
 
-void ForestTreeState::Update(int32_t leaf, int64_t label, float weight) {
-  ForestTreeNode& node = nodes[static_cast<size_t>(leaf)];
-  if (params.is_regression()) return;
+void ForestTreeNode::Count(const ForestParams& params, int64_t label, float weight) {
   if (!params.has_dense_leaves()) {
-    node.sparse[label] += weight;
+    sparse[label] += weight;
     return;
   }
-  node.dense.resize(static_cast<size_t>(params.outputs));
-  node.dense[static_cast<size_t>(label)] += weight;
+  dense.resize(static_cast<size_t>(params.outputs));
+  dense[static_cast<size_t>(label)] += weight;
 }
 
-void ForestTreeState::Split(int32_t leaf, const ForestTest& test, ForestTreeNode left, ForestTreeNode right) {
+void ForestTreeState::Reserve(size_t more) {
+  const size_t wanted = nodes.size() + more;
+  if (wanted > nodes.capacity()) nodes.reserve(std::max(wanted, 2 * nodes.size()));
+}
+
+void ForestTreeState::Split(int32_t leaf, ForestTest test, ForestTreeNode left, ForestTreeNode right) {
   const auto first = static_cast<int32_t>(nodes.size());
-  nodes.reserve(nodes.size() + 2);
+  Reserve(2);
   nodes.push_back(std::move(left));
   nodes.push_back(std::move(right));
   ForestTreeNode split;
   split.is_split = true;
   split.left = first;
   split.right = first + 1;
-  split.test = test;
+  split.test = std::move(test);
+  last_feature = std::max(last_feature, split.test.feature);
   nodes[static_cast<size_t>(leaf)] = std::move(split);
-  last_feature = std::max(last_feature, test.feature);
 }
 
 wire::ForestNode ForestTreeState::NodeMessage(int32_t n) const {
@@ -266,15 +288,18 @@ StatusOr<ForestTreeState> ParseForestTree(absl::string_view bytes, const ForestP
         Annotate(TakeNode(nodes[n], std::ssize(nodes), params, &has_parent, &node), absl::StrCat("node ", n, " ")));
     if (node.is_split) state.last_feature = std::max(state.last_feature, node.test.feature);
   }
+  if (params.has_dense_leaves()) MR_RETURN_IF_ERROR(CheckForestNumbers(state.NumLeaves(), params));
   return state;
 }
 
 std::string SerializeForestTree(const ForestTreeState& state) {
-  wire::ForestModel model;
-  model.kind = wire::ForestModel::Kind::kDecisionTree;
-  wire::ForestNodes& tree = model.decision_tree.Ensure();
-  for (size_t n = 0; n < state.nodes.size(); ++n) tree.nodes.push_back(state.NodeMessage(static_cast<int32_t>(n)));
-  return wire::Encode(model);
+  std::string nodes, model;
+  for (size_t n = 0; n < state.nodes.size(); ++n) {
+    StopIfAsked();
+    AppendForestPart(wire::Encode(state.NodeMessage(static_cast<int32_t>(n))), &nodes);
+  }
+  AppendForestPart(std::move(nodes), &model);
+  return model;
 }
 
 std::string ForestTree::DebugString() const {

@@ -47,6 +47,8 @@ Status ForEachForestNumber(const wire::ForestSparseVector& vector, Fn fn) {
   }
   return absl::OkStatus();
 }
+// Appends a message that is encoded, as field 1.
+void AppendForestPart(std::string part, std::string* text);
 void AddForestNumbers(absl::Span<const float> numbers, int64_t count, wire::ForestVector* vector);
 void AddForestNumbers(const std::map<int64_t, float>& numbers, wire::ForestSparseVector* vector);
 
@@ -58,6 +60,9 @@ struct ForestTreeNode {
   // Of a leaf: each class's weight, or each target's mean. Nothing: all are 0.
   std::vector<float> dense;
   std::map<int64_t, float> sparse;
+
+  // Counts an example of a class, in a leaf.
+  void Count(const ForestParams& params, int64_t label, float weight);
 };
 
 struct ForestTreeState {
@@ -69,9 +74,13 @@ struct ForestTreeState {
   int32_t Traverse(const ForestInput& input, int64_t example) const;
   // What a leaf says of an example: a probability for each class, or a mean for each target.
   void Predict(int32_t leaf, float* out) const;
-  // Counts an example of a class. Means stay as they are.
-  void Update(int32_t leaf, int64_t label, float weight);
-  void Split(int32_t leaf, const ForestTest& test, ForestTreeNode left, ForestTreeNode right);
+  // About how long an example takes, in a tree that is balanced.
+  double TraverseNanoseconds() const;
+  int64_t NumLeaves() const;
+  // Makes room for so many more nodes.
+  void Reserve(size_t more);
+  // Changes nothing where there is no memory.
+  void Split(int32_t leaf, ForestTest test, ForestTreeNode left, ForestTreeNode right);
   wire::ForestNode NodeMessage(int32_t node) const;
 };
 

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "base/checked.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/trees/gbdt_kernels.h"
 #include "kernels/cpu/trees/gbdt_model.h"
 
@@ -15,21 +17,45 @@ namespace {
 constexpr int32_t kPrePrune = 1;
 constexpr int32_t kWholeTree = 1;
 
-template <typename T>
-void CountUp(T* counter) {
-  if (*counter < std::numeric_limits<T>::max()) ++*counter;
-}
+// What a step makes of an ensemble: the last tree, and what is said of all. It works on copies and puts them in their
+// place when all is done: where it has no memory, or is stopped, the ensemble is what it was.
+struct Changed {
+  explicit Changed(const wire::GbdtEnsemble& e)
+      : kept(e.trees.size()), weights(e.tree_weights), metadata(e.tree_metadata), growing(e.growing_metadata) {
+    metadata.resize(kept);
+  }
+  // Of one leaf.
+  void AddTree(float weight) {
+    weights.push_back(weight);
+    metadata.emplace_back();
+    wire::GbdtNode& root = tree.emplace().nodes.emplace_back();
+    root.kind = wire::GbdtNode::Kind::kLeaf;
+    root.leaf.Ensure();
+  }
+  void TakeLastTree(const wire::GbdtEnsemble& e) {
+    tree = e.trees.back();
+    --kept;
+  }
+  void DropTree() {
+    tree.reset();
+    weights.pop_back();
+    metadata.pop_back();
+  }
+  void Replace(wire::GbdtEnsemble* e) && {
+    e->trees.reserve(kept + 1);
+    e->trees.resize(kept);
+    if (tree) e->trees.push_back(*std::move(tree));
+    e->tree_weights = std::move(weights);
+    e->tree_metadata = std::move(metadata);
+    e->growing_metadata = std::move(growing);
+  }
 
-wire::GbdtTree& AddTree(float weight, wire::GbdtEnsemble* e) {
-  e->tree_metadata.resize(e->trees.size());
-  e->tree_weights.push_back(weight);
-  e->tree_metadata.emplace_back();
-  wire::GbdtTree& tree = e->trees.emplace_back();
-  wire::GbdtNode& root = tree.nodes.emplace_back();
-  root.kind = wire::GbdtNode::Kind::kLeaf;
-  root.leaf.Ensure();
-  return tree;
-}
+  size_t kept;  // trees before `tree`
+  std::optional<wire::GbdtTree> tree;
+  std::vector<float> weights;
+  std::vector<wire::GbdtTreeMetadata> metadata;
+  wire::Box<wire::GbdtGrowingMetadata> growing;
+};
 
 StatusOr<int64_t> IntInput(const KernelContext& ctx, const char* name) { return TreeInput(ctx, name).Int(); }
 
@@ -61,24 +87,27 @@ class CenterBiasKernel final : public Kernel {
 
  private:
   static Status Center(absl::Span<const float> delta, bool goes_on, wire::GbdtEnsemble* e) {
-    if (e->trees.empty()) {
-      wire::GbdtLeaf& leaf = *AddTree(1, e).nodes[0].leaf;
+    Changed now(*e);
+    if (now.kept == 0) {
+      now.AddTree(1);
+      wire::GbdtLeaf& leaf = *now.tree->nodes[0].leaf;
       leaf.kind = wire::GbdtLeaf::Kind::kVector;
       leaf.vector.Ensure().value.assign(delta.size(), 0.0f);
-      e->tree_metadata.back().num_layers_grown = 1;
-      wire::GbdtGrowingMetadata& growing = e->growing_metadata.Ensure();
-      CountUp(&growing.num_trees_attempted);
-      CountUp(&growing.num_layers_attempted);
+      now.metadata[0].num_layers_grown = 1;
+      CountUp(&now.growing.Ensure().num_trees_attempted);
+      CountUp(&now.growing->num_layers_attempted);
+    } else if (now.kept == 1 && e->trees[0].nodes.size() == 1) {
+      now.TakeLastTree(*e);
     }
-    wire::GbdtNode& root = e->trees[0].nodes[0];
+    wire::GbdtNode* root = now.tree ? &now.tree->nodes[0] : nullptr;
     const bool is_bias =
-        e->trees.size() == 1 && e->trees[0].nodes.size() == 1 && root.kind == wire::GbdtNode::Kind::kLeaf &&
-        root.leaf && root.leaf->kind == wire::GbdtLeaf::Kind::kVector && root.leaf->vector &&
-        root.leaf->vector->value.size() == delta.size();
+        root != nullptr && root->kind == wire::GbdtNode::Kind::kLeaf && root->leaf &&
+        root->leaf->kind == wire::GbdtLeaf::Kind::kVector && root->leaf->vector &&
+        root->leaf->vector->value.size() == delta.size();
     if (!is_bias) return InvalidArgument("the ensemble must be one tree, a bias of ", delta.size(), " numbers");
-    for (size_t i = 0; i < delta.size(); ++i) root.leaf->vector->value[i] += delta[i];
-    e->tree_metadata.resize(1);
-    e->tree_metadata[0].is_finalized = !goes_on;
+    for (size_t i = 0; i < delta.size(); ++i) root->leaf->vector->value[i] += delta[i];
+    now.metadata[0].is_finalized = !goes_on;
+    std::move(now).Replace(e);
     return absl::OkStatus();
   }
   float epsilon_ = 0;
@@ -122,6 +151,7 @@ class GrowKernel final : public Kernel {
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
+    const StopAllowed until_it_has_grown;
     MR_ASSIGN_OR_RETURN(const RefPtr<GbdtResource> ensemble, FindResource<GbdtResource>(ctx, 0));
     MR_ASSIGN_OR_RETURN(const int64_t stamp, IntInput(ctx, "stamp_token"));
     MR_ASSIGN_OR_RETURN(const int64_t next, IntInput(ctx, "next_stamp_token"));
@@ -136,7 +166,7 @@ class GrowKernel final : public Kernel {
     return ensemble->Write([&](GbdtState& state) -> Status {
       MR_RETURN_IF_ERROR(CheckStamp(state.stamp, stamp));
       MR_RETURN_IF_ERROR(Check(best, state.trees));
-      Grow(best, step, &state.trees);
+      Grow(best, step, state.trees).Replace(&state.trees);
       state.stamp = next;
       return absl::OkStatus();
     });
@@ -158,6 +188,7 @@ class GrowKernel final : public Kernel {
     MR_RETURN_IF_ERROR(splits.CheckRank(1));
     MR_RETURN_IF_ERROR(gains.CheckNumbers());
     std::map<int32_t, std::pair<int, int64_t>> places;
+    StopNowAndThen pause;
     for (int h = 0; h < nodes.size(); ++h) {
       const int64_t n = nodes[h].dim(0);
       if (gains[h].dim(0) != n || splits[h].dim(0) != n) {
@@ -166,6 +197,7 @@ class GrowKernel final : public Kernel {
       }
       const auto gain = [&](std::pair<int, int64_t> p) { return gains[p.first].data<float>()[p.second]; };
       for (int64_t i = 0; i < n; ++i) {
+        pause();
         if (prunes_before() && gain({h, i}) <= 0) continue;
         const auto [at, is_new] = places.emplace(nodes[h].data<int32_t>()[i], std::pair(h, i));
         if (!is_new && gain({h, i}) > gain(at->second)) at->second = {h, i};
@@ -173,6 +205,7 @@ class GrowKernel final : public Kernel {
     }
     BestByNode best;
     for (const auto& [node, place] : places) {
+      StopIfAsked();
       StatusOr<wire::GbdtSplitInfo> info = ParseSplit(splits[place.first].data<TString>()[place.second].view());
       if (!info.ok()) return Annotate(info.status(), absl::StrCat("splits[", place.first, "][", place.second, "] "));
       best[node] = {place.first, gains[place.first].data<float>()[place.second], *std::move(info)};
@@ -197,33 +230,35 @@ class GrowKernel final : public Kernel {
     return absl::OkStatus();
   }
 
-  void Grow(const BestByNode& best, const Step& step, wire::GbdtEnsemble* e) const {
-    wire::GbdtGrowingMetadata& growing = e->growing_metadata.Ensure();
-    const bool is_new = GrowsNew(*e);
+  Changed Grow(const BestByNode& best, const Step& step, const wire::GbdtEnsemble& e) const {
+    Changed now(e);
+    wire::GbdtGrowingMetadata& growing = now.growing.Ensure();
+    const bool is_new = GrowsNew(e);
     if (is_new) CountUp(&growing.num_trees_attempted);
     CountUp(&growing.num_layers_attempted);
-    e->tree_metadata.resize(e->trees.size());
-    if (best.empty()) return;
+    if (best.empty()) return now;
     if (is_new) {
-      AddTree(step.learning_rate, e);
-      e->tree_metadata.back().num_tree_weight_updates = 1;
+      now.AddTree(step.learning_rate);
+      now.metadata.back().num_tree_weight_updates = 1;
+    } else {
+      now.TakeLastTree(e);
     }
     for (const auto& [node, candidate] : best) {
-      Split(node, candidate, &e->trees.back());
+      StopIfAsked();
+      Split(node, candidate, &*now.tree);
       Use(candidate.handler, &growing);
     }
-    wire::GbdtTreeMetadata& metadata = e->tree_metadata.back();
+    wire::GbdtTreeMetadata& metadata = now.metadata.back();
     CountUp(&metadata.num_layers_grown);
-    if (metadata.num_layers_grown < std::max<int64_t>(step.max_depth, 1)) return;
-    if (!prunes_before()) Prune(&e->trees.back());
-    if (e->trees.back().nodes.size() == 1) {
-      e->trees.pop_back();
-      e->tree_weights.pop_back();
-      e->tree_metadata.pop_back();
-      return;
+    if (metadata.num_layers_grown < std::max<int64_t>(step.max_depth, 1)) return now;
+    if (!prunes_before()) Prune(&*now.tree);
+    if (now.tree->nodes.size() == 1) {
+      now.DropTree();
+      return now;
     }
     metadata.is_finalized = true;
-    WeighAfterDropout(step, e);
+    WeighAfterDropout(step, &now);
+    return now;
   }
 
   // Where layers add up, children begin with what the leaf had.
@@ -251,19 +286,27 @@ class GrowKernel final : public Kernel {
       for (size_t i = 0; i < values.size(); ++i) to->vector->value[i] += values[i];
     } else if (from.kind == Kind::kSparseVector && from.sparse_vector && to->kind == Kind::kSparseVector &&
                to->sparse_vector) {
-      for (size_t k = 0; k < from.sparse_vector->index.size(); ++k) {
-        AddAt(from.sparse_vector->index[k], from.sparse_vector->value[k], &*to->sparse_vector);
-      }
+      AddSparse(*from.sparse_vector, &*to->sparse_vector);
     }
   }
-  static void AddAt(int32_t index, float value, wire::TreeSparseVector* v) {
-    const auto at = std::find(v->index.begin(), v->index.end(), index);
-    if (at != v->index.end()) {
-      v->value[static_cast<size_t>(at - v->index.begin())] += value;
-      return;
+  // A class that `to` has several times is counted where it stands first.
+  static void AddSparse(const wire::TreeSparseVector& from, wire::TreeSparseVector* to) {
+    std::map<int32_t, size_t> places;
+    StopNowAndThen pause;
+    for (size_t k = 0; k < to->index.size(); ++k) {
+      pause();
+      places.emplace(to->index[k], k);
     }
-    v->index.push_back(index);
-    v->value.push_back(value);
+    for (size_t k = 0; k < from.index.size(); ++k) {
+      pause();
+      const auto [at, is_new] = places.emplace(from.index[k], to->index.size());
+      if (!is_new) {
+        to->value[at->second] += from.value[k];
+        continue;
+      }
+      to->index.push_back(from.index[k]);
+      to->value.push_back(from.value[k]);
+    }
   }
 
   void Use(int64_t handler, wire::GbdtGrowingMetadata* growing) const {
@@ -277,7 +320,9 @@ class GrowKernel final : public Kernel {
   static void Prune(wire::GbdtTree* tree) {
     std::vector<wire::GbdtNode>& nodes = tree->nodes;
     const std::vector<size_t> order = FromRoot(nodes);
+    StopNowAndThen pause;
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
+      pause();
       wire::GbdtNode& node = nodes[*at];
       if (node.kind == wire::GbdtNode::Kind::kLeaf) continue;
       const GbdtChildren children = GbdtChildrenOf(node);
@@ -298,7 +343,9 @@ class GrowKernel final : public Kernel {
   // The nodes that a way leads to, each before its children, wherever these are kept.
   static std::vector<size_t> FromRoot(const std::vector<wire::GbdtNode>& nodes) {
     std::vector<size_t> order = {0};
+    StopNowAndThen pause;
     for (size_t k = 0; k < order.size(); ++k) {
+      pause();
       const wire::GbdtNode& node = nodes[order[k]];
       if (node.kind == wire::GbdtNode::Kind::kLeaf) continue;
       const GbdtChildren children = GbdtChildrenOf(node);
@@ -325,16 +372,16 @@ class GrowKernel final : public Kernel {
 
   // The new tree and those that were left out while it grew share what these weighed (Rashmi and Gilad-Bachrach,
   // "DART", 2015).
-  void WeighAfterDropout(const Step& step, wire::GbdtEnsemble* e) const {
-    const std::vector<size_t> dropped = DroppedTrees(step.dropout_seed, learner_, has_bias_, e->trees.size() - 1);
+  void WeighAfterDropout(const Step& step, Changed* now) const {
+    const std::vector<size_t> dropped = DroppedTrees(step.dropout_seed, learner_, has_bias_, now->kept);
     if (dropped.empty()) return;
     const auto k = static_cast<float>(dropped.size());
     for (const size_t t : dropped) {
-      e->tree_weights[t] *= k / (k + 1);
-      CountUp(&e->tree_metadata[t].num_tree_weight_updates);
+      now->weights[t] *= k / (k + 1);
+      CountUp(&now->metadata[t].num_tree_weight_updates);
     }
-    e->tree_weights.back() /= k + 1;
-    CountUp(&e->tree_metadata.back().num_tree_weight_updates);
+    now->weights.back() /= k + 1;
+    CountUp(&now->metadata.back().num_tree_weight_updates);
   }
 
   wire::GbdtLearner learner_;

@@ -218,7 +218,9 @@ StatusOr<GbdtFeatures> GbdtFeatures::Make(const KernelContext& ctx) {
 }
 
 Status GbdtFeatures::Check(const wire::GbdtTree& tree) const {
+  StopNowAndThen pause;
   for (const wire::GbdtNode& node : tree.nodes) {
+    pause();
     int32_t column = 0;
     int64_t columns = 1;
     if (const wire::GbdtFloatSplit* split = FloatSplitOf(node)) {
@@ -241,9 +243,11 @@ Status GbdtFeatures::Check(const wire::GbdtTree& tree) const {
 
 int32_t GbdtFeatures::Traverse(const wire::GbdtTree& tree, int64_t example) const {
   int32_t n = 0;
+  StopNowAndThen pause;
   while (tree.nodes[static_cast<size_t>(n)].kind != Kind::kLeaf) {
     const wire::GbdtNode& node = tree.nodes[static_cast<size_t>(n)];
     const GbdtChildren children = GbdtChildrenOf(node);
+    pause();
     n = GoesLeft(node, example) ? children.left : children.right;
   }
   return n;
@@ -259,10 +263,10 @@ bool GbdtFeatures::GoesLeft(const wire::GbdtNode& node, int64_t example) const {
     return GoesLeft(*split, node.kind == Kind::kSparseLeft, example);
   if (node.kind == Kind::kId) {
     const wire::GbdtIdSplit& split = *node.categorical_id_binary_split;
-    return AnyId(split.feature_column, example, [&](int64_t id) { return id == split.feature_id; });
+    return AnyId(split.feature_column, example, 1, [&](int64_t id) { return id == split.feature_id; });
   }
   const wire::GbdtIdSetSplit& split = *node.categorical_id_set_membership_binary_split;
-  return AnyId(split.feature_column, example, [&](int64_t id) {
+  return AnyId(split.feature_column, example, std::ssize(split.feature_ids), [&](int64_t id) {
     return std::find(split.feature_ids.begin(), split.feature_ids.end(), id) != split.feature_ids.end();
   });
 }
@@ -280,11 +284,13 @@ bool GbdtFeatures::GoesLeft(const wire::GbdtFloatSplit& split, bool without, int
 }
 
 template <typename Fn>
-bool GbdtFeatures::AnyId(int32_t column, int64_t example, Fn matches) const {
+bool GbdtFeatures::AnyId(int32_t column, int64_t example, int64_t rounds, Fn matches) const {
   const std::vector<Entry<int64_t>>& entries = ids_[static_cast<size_t>(column)];
   auto at = std::lower_bound(
       entries.begin(), entries.end(), example, [](const Entry<int64_t>& e, int64_t want) { return e.example < want; });
+  StopNowAndThen pause;
   for (; at != entries.end() && at->example == example; ++at) {
+    pause(rounds);
     if (matches(at->value)) return true;
   }
   return false;

@@ -87,7 +87,7 @@ class GbdtFeatures {
   bool GoesLeft(const wire::GbdtNode& node, int64_t example) const;
   bool GoesLeft(const wire::GbdtFloatSplit& split, bool without, int64_t example) const;
   template <typename Fn>
-  bool AnyId(int32_t column, int64_t example, Fn matches) const;
+  bool AnyId(int32_t column, int64_t example, int64_t rounds, Fn matches) const;
 
   int64_t size_ = -1;
   std::vector<Dense> dense_;

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: ensembles of tf.contrib.boosted_trees, their state and what they predict.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/checked.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/trees/gbdt_kernels.h"
 #include "kernels/cpu/trees/gbdt_model.h"
 
 namespace millrace {
 namespace {
 
-constexpr double kNanosecondsPerTree = 60;
 constexpr int32_t kWholeTree = 1;
+
+// About how long an example takes in a tree that is balanced.
+double TraverseNanoseconds(const wire::GbdtTree& tree) {
+  constexpr double kNanosecondsPerNode = 20;
+  return kNanosecondsPerNode * static_cast<double>(std::bit_width(tree.nodes.size()));
+}
 
 StatusOr<GbdtState> StateFromInputs(const KernelContext& ctx) {
   GbdtState state;
@@ -23,11 +30,13 @@ StatusOr<GbdtState> StateFromInputs(const KernelContext& ctx) {
 }
 
 Status Create(KernelContext& ctx) {
+  const StopAllowed until_it_is_made;
   MR_ASSIGN_OR_RETURN(GbdtState state, StateFromInputs(ctx));
   return MakeTreeResource(ctx, MakeRef<GbdtResource>(std::move(state)));
 }
 
 Status Deserialize(KernelContext& ctx) {
+  const StopAllowed until_it_is_read;
   MR_ASSIGN_OR_RETURN(const RefPtr<GbdtResource> ensemble, FindResource<GbdtResource>(ctx, 0));
   MR_ASSIGN_OR_RETURN(GbdtState read, StateFromInputs(ctx));
   ensemble->Write([&](GbdtState& state) { std::swap(state, read); });
@@ -124,6 +133,7 @@ class PredictionKernel final : public Kernel {
     return absl::OkStatus();
   }
   Status Compute(KernelContext& ctx) override {
+    const StopAllowed as_it_only_reads;
     MR_ASSIGN_OR_RETURN(const RefPtr<GbdtResource> ensemble, FindResource<GbdtResource>(ctx, 0));
     MR_ASSIGN_OR_RETURN(const int64_t seed, TreeInput(ctx, "seed").Int());
     MR_ASSIGN_OR_RETURN(const GbdtFeatures features, GbdtFeatures::Make(ctx));
@@ -145,7 +155,9 @@ class PredictionKernel final : public Kernel {
     MR_RETURN_IF_ERROR(OutputDropped(ctx, dropped, weights));
     std::vector<bool> counts(e.trees.size(), true);
     for (const size_t t : dropped) counts[t] = false;
+    double cost = 0;
     for (size_t t = 0; t < e.trees.size(); ++t) {
+      cost += TraverseNanoseconds(e.trees[t]);
       if (learner_.growing_mode == kWholeTree && t < e.tree_metadata.size() && !e.tree_metadata[t].is_finalized)
         counts[t] = false;
       MR_RETURN_IF_ERROR(features.Check(e.trees[t]));
@@ -158,20 +170,23 @@ class PredictionKernel final : public Kernel {
       MR_ASSIGN_OR_RETURN(Tensor * index, ctx.AllocateOutput(2, shape));
       leaves = index->mutable_data<int32_t>();
     }
-    ctx.ParallelFor(
-        features.size(), kNanosecondsPerTree * static_cast<double>(trees + 1), [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            for (size_t t = 0; t < e.trees.size(); ++t) {
-              const int32_t leaf = counts[t] || leaves != nullptr ? features.Traverse(e.trees[t], i) : 0;
-              if (leaves != nullptr) leaves[i * trees + static_cast<int64_t>(t)] = leaf;
-              if (counts[t]) Add(*e.trees[t].nodes[static_cast<size_t>(leaf)].leaf, weights[t], out + i * classes_);
-            }
-          }
-        });
+    ctx.ParallelFor(features.size(), cost, [&](int64_t begin, int64_t end) {
+      StopNowAndThen pause;
+      for (int64_t i = begin; i < end; ++i) {
+        for (size_t t = 0; t < e.trees.size(); ++t) {
+          pause();
+          const int32_t leaf = counts[t] || leaves != nullptr ? features.Traverse(e.trees[t], i) : 0;
+          if (leaves != nullptr) leaves[i * trees + static_cast<int64_t>(t)] = leaf;
+          if (counts[t]) pause(Add(*e.trees[t].nodes[static_cast<size_t>(leaf)].leaf, weights[t], out + i * classes_));
+        }
+      }
+    });
     return absl::OkStatus();
   }
   Status CheckLeaves(const wire::GbdtTree& tree) const {
+    StopNowAndThen pause;
     for (const wire::GbdtNode& node : tree.nodes) {
+      pause();
       if (node.kind != wire::GbdtNode::Kind::kLeaf) continue;
       const wire::GbdtLeaf& leaf = *node.leaf;
       if (leaf.kind == wire::GbdtLeaf::Kind::kVector && leaf.vector && std::ssize(leaf.vector->value) > classes_) {
@@ -184,13 +199,18 @@ class PredictionKernel final : public Kernel {
     }
     return absl::OkStatus();
   }
-  static void Add(const wire::GbdtLeaf& leaf, float weight, float* out) {
+  // Returns how many numbers there were.
+  static int64_t Add(const wire::GbdtLeaf& leaf, float weight, float* out) {
     if (leaf.kind == wire::GbdtLeaf::Kind::kVector && leaf.vector) {
       for (size_t c = 0; c < leaf.vector->value.size(); ++c) out[c] += weight * leaf.vector->value[c];
-    } else if (leaf.kind == wire::GbdtLeaf::Kind::kSparseVector && leaf.sparse_vector) {
+      return std::ssize(leaf.vector->value);
+    }
+    if (leaf.kind == wire::GbdtLeaf::Kind::kSparseVector && leaf.sparse_vector) {
       const wire::TreeSparseVector& v = *leaf.sparse_vector;
       for (size_t k = 0; k < v.index.size(); ++k) out[v.index[k]] += weight * v.value[k];
+      return std::ssize(v.index);
     }
+    return 0;
   }
   static Status OutputDropped(KernelContext& ctx, const std::vector<size_t>& dropped,
                               const std::vector<float>& weights) {
@@ -214,6 +234,7 @@ class PredictionKernel final : public Kernel {
 
 // The leaves of the last tree that examples are in while it grows.
 Status Partition(KernelContext& ctx) {
+  const StopAllowed as_it_only_reads;
   MR_ASSIGN_OR_RETURN(const RefPtr<GbdtResource> ensemble, FindResource<GbdtResource>(ctx, 0));
   MR_ASSIGN_OR_RETURN(const GbdtFeatures features, GbdtFeatures::Make(ctx));
   MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Make({features.size()}));
@@ -224,7 +245,7 @@ Status Partition(KernelContext& ctx) {
     const wire::GbdtEnsemble& e = state.trees;
     if (e.trees.empty() || GbdtMetadataOf(e, e.trees.size() - 1).is_finalized) return absl::OkStatus();
     MR_RETURN_IF_ERROR(features.Check(e.trees.back()));
-    ctx.ParallelFor(features.size(), kNanosecondsPerTree, [&](int64_t begin, int64_t end) {
+    ctx.ParallelFor(features.size(), TraverseNanoseconds(e.trees.back()), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) leaves[i] = features.Traverse(e.trees.back(), i);
     });
     return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/checked.h"
+#include "base/stop_scope.h"
 #include "kernels/cpu/trees/gbdt_kernels.h"
 #include "kernels/cpu/trees/quantile_sketch.h"
 #include "wire/gbdt.h"
@@ -25,7 +26,9 @@ std::string SummaryMessage(const QuantileSummary& summary) {
 
 StatusOr<QuantileSummary> SummaryOf(const wire::GbdtQuantileSummary& message) {
   std::vector<QuantileEntry> entries;
+  StopNowAndThen pause;
   for (const wire::GbdtQuantileEntry& e : message.entries) {
+    pause();
     for (const float v : {e.value, e.weight, e.min_rank, e.max_rank}) {
       if (std::isnan(v)) return InvalidArgument("a summary of quantiles must hold numbers, got NaN");
     }
@@ -105,6 +108,7 @@ class CreateKernel final : public Kernel {
   Settings settings_;
 };
 
+// Each accumulator takes its summary as a whole.
 Status AddSummaries(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const int64_t stamp, TreeInput(ctx, "stamp_token").Int());
   const TreeInput handles(ctx, "quantile_accumulator_handles"), summaries(ctx, "summaries");
@@ -112,12 +116,17 @@ Status AddSummaries(KernelContext& ctx) {
   std::vector<RefPtr<QuantileAccumulator>> accumulators;
   std::vector<QuantileSummary> parsed;
   for (int i = 0; i < handles.size(); ++i) {
+    const StopAllowed as_it_reads;
     MR_ASSIGN_OR_RETURN(RefPtr<QuantileAccumulator> found, FindResource<QuantileAccumulator>(ctx, i));
     MR_ASSIGN_OR_RETURN(QuantileSummary summary, ParseSummary(summaries[i].data<TString>()->view()));
     accumulators.push_back(std::move(found));
     parsed.push_back(std::move(summary));
   }
   for (size_t i = 0; i < parsed.size(); ++i) {
+    {
+      const StopAllowed between_two;
+      StopIfAsked();
+    }
     accumulators[i]->With([&](QuantileState& state) {
       if (state.stamp == stamp) state.stream.Push(std::move(parsed[i]));
     });
@@ -174,6 +183,7 @@ Status FlushSummary(KernelContext& ctx) {
 }
 
 Status Serialize(KernelContext& ctx) {
+  const StopAllowed as_it_works_on_a_copy;
   MR_ASSIGN_OR_RETURN(const RefPtr<QuantileAccumulator> accumulator, FindResource<QuantileAccumulator>(ctx, 0));
   QuantileState state = accumulator->With([](QuantileState& s) { return s; });
   const QuantileSummary summary = state.stream.Finish();
@@ -191,6 +201,7 @@ Status Serialize(KernelContext& ctx) {
 }
 
 Status Deserialize(KernelContext& ctx) {
+  const StopAllowed until_it_is_read;
   MR_ASSIGN_OR_RETURN(const RefPtr<QuantileAccumulator> accumulator, FindResource<QuantileAccumulator>(ctx, 0));
   const TreeInput stream(ctx, "stream_state"), ready(ctx, "are_buckets_ready"), buckets(ctx, "buckets");
   MR_ASSIGN_OR_RETURN(const int64_t stamp, TreeInput(ctx, "stamp_token").Int());
@@ -237,14 +248,16 @@ class Features {
     if (feature < num_dense()) {
       QuantileStream stream(epsilon, examples() + 1);
       const float* value = dense_[feature].data<float>();
-      for (int64_t i = 0; i < examples(); ++i) stream.Push(value[i], weight[i]);
+      StopNowAndThen pause;
+      for (int64_t i = 0; i < examples(); ++i) pause(), stream.Push(value[i], weight[i]);
       return stream.Finish();
     }
     const int s = feature - num_dense();
     QuantileStream stream(epsilon, values_[s].num_elements() + 1);
     const float* value = values_[s].data<float>();
     const auto* index = indices_[s].data<int64_t>();
-    for (int64_t i = 0; i < values_[s].num_elements(); ++i) stream.Push(value[i], weight[index[2 * i]]);
+    StopNowAndThen pause;
+    for (int64_t i = 0; i < values_[s].num_elements(); ++i) pause(), stream.Push(value[i], weight[index[2 * i]]);
     return stream.Finish();
   }
 

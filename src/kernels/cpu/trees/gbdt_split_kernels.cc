@@ -55,6 +55,7 @@ class Candidates {
   size_t width() const { return static_cast<size_t>(gradients_ + hessians_); }
 
   Side Judge(const GradientSums& sums) const {
+    pause_(static_cast<int64_t>(width()));
     Side side;
     side.weights.resize(static_cast<size_t>(gradients_));
     if (std::all_of(sums.begin(), sums.end(), [](float v) { return std::abs(v) < kNothing; })) return side;
@@ -109,6 +110,7 @@ class Candidates {
   int64_t gradients_ = 1;
   int64_t hessians_ = 1;
   std::vector<Row> rows_;
+  mutable StopNowAndThen pause_;
 };
 
 Status Candidates::TakeSettings(const KernelContext& ctx) {

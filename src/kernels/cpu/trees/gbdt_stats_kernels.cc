@@ -49,15 +49,24 @@ struct Batch {
     MR_RETURN_IF_ERROR(CheckSums("gradients", *gradients, slot.gradient));
     return CheckSums("hessians", *hessians, slot.hessian);
   }
-  void AddTo(const SlotShapes& slot, Sums* sums) const {
+  // Gives the sums that this changes, of those of `before`.
+  void AddTo(const SlotShapes& slot, const Sums& before, Sums* changed) const {
     const int64_t g = slot.gradient.num_elements(), h = slot.hessian.num_elements();
     const auto* partition = partitions->data<int32_t>();
     const auto* feature = features->data<int64_t>();
     const auto* gradient = gradients->data<float>();
     const auto* hessian = hessians->data<float>();
+    StopNowAndThen pause;
     for (int64_t i = 0; i < size(); ++i) {
-      std::vector<float>& sum = (*sums)[{partition[i], feature[2 * i + 1], feature[2 * i]}];
-      sum.resize(static_cast<size_t>(g + h));
+      pause(1 + g + h);
+      const Key key = {partition[i], feature[2 * i + 1], feature[2 * i]};
+      const auto [at, is_new] = changed->try_emplace(key);
+      std::vector<float>& sum = at->second;
+      if (is_new) {
+        const auto old = before.find(key);
+        if (old != before.end()) sum = old->second;
+        sum.resize(static_cast<size_t>(g + h));
+      }
       for (int64_t k = 0; k < g; ++k) sum[static_cast<size_t>(k)] += gradient[i * g + k];
       for (int64_t k = 0; k < h; ++k) sum[static_cast<size_t>(g + k)] += hessian[i * h + k];
     }
@@ -91,7 +100,9 @@ Status Output(KernelContext& ctx, int first, const SlotShapes& slot, const Sums&
   auto* g = gradient->mutable_data<float>();
   auto* h = hessian->mutable_data<float>();
   const int64_t width = slot.gradient.num_elements();
+  StopNowAndThen pause;
   for (const auto& [key, sum] : sums) {
+    pause(1 + std::ssize(sum));
     *p++ = key.partition;
     *f++ = key.feature;
     *f++ = key.dimension;
@@ -169,12 +180,16 @@ Status Add(KernelContext& ctx) {
     MR_RETURN_IF_ERROR(BatchOf(ctx, first.begin + i, n).Check(found->slot()));
     accumulators.push_back(std::move(found));
   }
+  const StopAllowed as_each_changes_as_a_whole;
   for (int i = 0; i < n; ++i) {
     T& accumulator = *accumulators[static_cast<size_t>(i)];
     accumulator.With([&](AccumulatorState& state) {
       if (state.stamp != stamp) return;
-      ++state.num_updates;
-      BatchOf(ctx, first.begin + i, n).AddTo(accumulator.slot(), &state.sums);
+      Sums changed;
+      BatchOf(ctx, first.begin + i, n).AddTo(accumulator.slot(), state.sums, &changed);
+      CountUp(&state.num_updates);
+      state.sums.merge(changed);
+      for (auto& [key, sum] : changed) state.sums.find(key)->second.swap(sum);  // those that were there
     });
   }
   return absl::OkStatus();
@@ -201,6 +216,7 @@ Status Flush(KernelContext& ctx) {
 
 template <typename T>
 Status Serialize(KernelContext& ctx) {
+  const StopAllowed as_it_only_reads;
   MR_ASSIGN_OR_RETURN(const RefPtr<T> accumulator, FindResource<T>(ctx, 0));
   MR_ASSIGN_OR_RETURN(Tensor * stamp, ctx.AllocateOutput(0, Shape()));
   MR_ASSIGN_OR_RETURN(Tensor * updates, ctx.AllocateOutput(1, Shape()));
@@ -214,12 +230,13 @@ Status Serialize(KernelContext& ctx) {
 template <typename T>
 Status Deserialize(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(const RefPtr<T> accumulator, FindResource<T>(ctx, 0));
+  const StopAllowed until_it_is_read;
   AccumulatorState read;
   MR_ASSIGN_OR_RETURN(read.stamp, TreeInput(ctx, "stamp_token").Int());
   MR_ASSIGN_OR_RETURN(read.num_updates, TreeInput(ctx, "num_updates").Int());
   const Batch batch = BatchOf(ctx, ctx.input_arg("partition_ids").begin, 1);
   MR_RETURN_IF_ERROR(batch.Check(accumulator->slot()));
-  batch.AddTo(accumulator->slot(), &read.sums);
+  batch.AddTo(accumulator->slot(), {}, &read.sums);
   accumulator->With([&](AccumulatorState& state) { std::swap(state, read); });
   return absl::OkStatus();
 }
@@ -237,7 +254,7 @@ Status MakeSummary(KernelContext& ctx) {
   }
   MR_RETURN_IF_ERROR(batch.Check(slot));
   Sums sums;
-  batch.AddTo(slot, &sums);
+  batch.AddTo(slot, {}, &sums);
   return Output(ctx, 0, slot, sums);
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/stop_scope.h"
+
 namespace millrace {
 namespace {
 
@@ -34,7 +36,9 @@ void QuantileSummary::Merge(const QuantileSummary& other) {
   // the one that comes next.
   float after_one = 0, after_two = 0;
   auto a = one.begin(), b = two.begin();
+  StopNowAndThen pause;
   while (a != one.end() && b != two.end()) {
+    pause();
     if (a->value < b->value) {
       entries_.push_back({a->value, a->weight, a->min_rank + after_two, a->max_rank + b->before()});
       after_one = a++->after();
@@ -136,13 +140,18 @@ void QuantileStream::Push(float value, float weight) {
 }
 
 void QuantileStream::Push(QuantileSummary summary) {
+  StopIfAsked();
   summary.Compress(block_size_, epsilon_);
   Raise(std::move(summary));
 }
 
 void QuantileStream::Flush() {
   if (buffer_.empty()) return;
-  std::sort(buffer_.begin(), buffer_.end(), [](const Weighted& a, const Weighted& b) { return a.value < b.value; });
+  StopNowAndThen pause;
+  std::sort(buffer_.begin(), buffer_.end(), [&](const Weighted& a, const Weighted& b) {
+    pause();
+    return a.value < b.value;
+  });
   std::vector<QuantileEntry> entries;
   for (const Weighted& w : buffer_) {
     if (!entries.empty() && entries.back().value == w.value) {

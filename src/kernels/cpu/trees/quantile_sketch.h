@@ -50,7 +50,8 @@ class QuantileSummary {
   std::vector<QuantileEntry> entries_;
 };
 
-// A stream of at most about `max_elements` numbers whose quantiles have errors of at most `epsilon`.
+// A stream of at most about `max_elements` numbers whose quantiles have errors of at most `epsilon`. A step may stop in
+// each of its functions (base/stop_scope.h), which leaves it without some of its numbers.
 class QuantileStream {
  public:
   static Status Check(float epsilon, int64_t max_elements);

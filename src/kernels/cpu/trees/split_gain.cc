@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/stop_scope.h"
+
 namespace millrace {
 namespace {
 
@@ -37,7 +39,9 @@ void Reflect(size_t k, Square* a, std::vector<float>* b) {
   v[k] = 1;
   for (size_t i = k + 1; i < n; ++i) v[i] = (*a)(i, k) / (head - beta);
   const float tau = (beta - head) / beta;
+  StopNowAndThen pause;
   const auto apply = [&](float* column) {
+    pause(static_cast<int64_t>(n));
     float dot = 0;
     for (size_t i = k; i < n; ++i) dot += v[i] * column[i];
     for (size_t i = k; i < n; ++i) column[i] -= tau * dot * v[i];
@@ -58,10 +62,12 @@ std::vector<float> Solve(Square a, std::vector<float> b) {
   const float rounding = longest * std::numeric_limits<float>::epsilon();
   const float nothing = rounding * rounding / static_cast<float>(n);
   size_t rank = 0;
+  StopNowAndThen pause;
   for (; rank < n; ++rank) {
     size_t pivot = rank;
     float most = -1;
     for (size_t c = rank; c < n; ++c) {
+      pause(static_cast<int64_t>(n));
       const float norm = a.SquaredNormBelow(rank, c);
       if (norm > most) most = norm, pivot = c;
     }
@@ -74,6 +80,7 @@ std::vector<float> Solve(Square a, std::vector<float> b) {
   }
   std::vector<float> x(n);
   for (size_t k = rank; k-- > 0;) {
+    pause(static_cast<int64_t>(n));
     b[k] /= a(k, k);
     for (size_t i = 0; i < k; ++i) b[i] -= a(i, k) * b[k];
     x[order[k]] = b[k];
@@ -81,8 +88,25 @@ std::vector<float> Solve(Square a, std::vector<float> b) {
   return x;
 }
 
-float SolveForWeights(Square hessian, absl::Span<const float> gradients, absl::Span<float> weights) {
-  const std::vector<float> x = Solve(std::move(hessian), {gradients.begin(), gradients.end()});
+// The same of a diagonal matrix: elements that are nothing beside the largest count as zeros.
+std::vector<float> SolveDiagonal(const std::vector<float>& a, absl::Span<const float> b) {
+  const size_t n = a.size();
+  const auto norm_of = [&](size_t i) { return std::isnan(a[i]) ? -1.0f : a[i] * a[i]; };
+  std::vector<size_t> order(n);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t i, size_t k) { return norm_of(i) > norm_of(k); });
+  const float rounding = std::sqrt(norm_of(order[0])) * std::numeric_limits<float>::epsilon();
+  const float nothing = rounding * rounding / static_cast<float>(n);
+  std::vector<float> x(n);
+  for (size_t k = 0; k < n; ++k) {
+    const float norm = norm_of(order[k]);
+    if (!(norm > 0) || norm < nothing * static_cast<float>(n - k)) break;
+    x[order[k]] = b[order[k]] / a[order[k]];
+  }
+  return x;
+}
+
+float WeightsOf(const std::vector<float>& x, absl::Span<const float> gradients, absl::Span<float> weights) {
   float gain = 0;
   for (size_t i = 0; i < x.size(); ++i) {
     weights[i] = -x[i];
@@ -117,18 +141,19 @@ float BestLeaf(absl::Span<const float> gradients, absl::Span<const float> hessia
     weights[0] = choice.weight;
     return choice.gain;
   }
-  Square matrix(n);
   if (hessians.size() != n) {
+    Square matrix(n);
     for (size_t i = 0; i < n * n; ++i) matrix.column(0)[i] = hessians[i];
     for (size_t i = 0; i < n; ++i) matrix(i, i) += penalty.l2;
-    return SolveForWeights(std::move(matrix), gradients, weights);
+    return WeightsOf(Solve(std::move(matrix), {gradients.begin(), gradients.end()}), gradients, weights);
   }
-  bool is_singular = false;
-  for (size_t i = 0; i < n; ++i) is_singular |= (matrix(i, i) = hessians[i] + penalty.l2) == 0;
-  if (is_singular) return SolveForWeights(std::move(matrix), gradients, weights);
+  std::vector<float> diagonal(n);
+  for (size_t i = 0; i < n; ++i) diagonal[i] = hessians[i] + penalty.l2;
+  if (std::find(diagonal.begin(), diagonal.end(), 0.0f) != diagonal.end())
+    return WeightsOf(SolveDiagonal(diagonal, gradients), gradients, weights);
   float gain = 0;
   for (size_t i = 0; i < n; ++i) {
-    weights[i] = -(1 / matrix(i, i)) * gradients[i];
+    weights[i] = -(1 / diagonal[i]) * gradients[i];
     gain += -gradients[i] * weights[i];
   }
   return gain;

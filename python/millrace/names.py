@@ -354,7 +354,8 @@ stateless.stateless_truncated_normal = ops.stateless_random_ops:stateless_trunca
 stateless.stateless_multinomial = ops.stateless_random_ops:stateless_multinomial
 summary.summary summary.summary_ops = contrib.summary ops.summary_writers
 batching batching.python.ops.batch_ops = ops.batch_ops
-learn.estimators skflow = contrib.learn
+skflow = contrib.learn
+learn.estimators = contrib.learn contrib.learn.estimators
 estimator.python.estimator.multi_head = contrib.estimator
 estimator.python.estimator.early_stopping estimator.python.estimator.hooks = estimator.experimental
 estimator.python.estimator.rnn = contrib.estimator_rnn
@@ -1248,11 +1249,28 @@ def _module(name: str) -> Any:
 
 
 def _telling(path: str, module: Any) -> Any:
-    """A public module, which says of names that it lacks what to use instead."""
+    """A public module, which says of names that it lacks what to use instead. At its own path it also has what the table has below it."""
     own = vars(module).get("__getattr__")
     if not path.startswith("python") and isinstance(module, types.ModuleType) and module.__name__ != "millrace" and not hasattr(own, "tells"):
-        module.__getattr__ = not_provided.getter(path, own)  # type: ignore[method-assign]
+        own = module.__getattr__ = not_provided.getter(path, own)  # type: ignore[method-assign]
+    if getattr(module, "__name__", "") == "millrace." + path and path in _PACKAGES and not hasattr(own, "asks_table"):
+        module.__getattr__ = _with_table(path, own)  # type: ignore[method-assign]
     return module
+
+
+def _with_table(path: str, own: Any) -> Any:
+    """A module's __getattr__ that looks into the table first."""
+
+    def get(name: str) -> Any:
+        inner = path + "." + name
+        if inner in TABLE or inner in _PACKAGES:
+            return find(inner)
+        if own is not None:
+            return own(name)
+        raise AttributeError("module 'millrace.%s' has no attribute %r" % (path, name))
+
+    get.tells = get.asks_table = True  # type: ignore[attr-defined]
+    return get
 
 
 def find(path: str) -> Any:

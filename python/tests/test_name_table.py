@@ -214,3 +214,18 @@ def test_packages_without_a_row_hold_what_the_module_of_their_path_has():
     assert gan.losses.wasserstein_generator_loss is tf.contrib.gan.losses.wasserstein_generator_loss
     assert names.find("contrib.gan.python.losses").wasserstein_generator_loss is tf.contrib.gan.losses.wasserstein_generator_loss
     assert names.find("contrib.learn.python").DNNClassifier is tf.contrib.learn.DNNClassifier
+
+
+def test_paths_below_contrib_are_attributes():
+    """What programs import is found without an import too, as tf.contrib.bayesflow.stochastic_graph."""
+    for path in names.TABLE:
+        if path.startswith("contrib.") and not path.startswith("contrib.tensor_forest.hybrid.") and "._" not in path:
+            found = tf
+            for part in path.split("."):
+                found = getattr(found, part, None)
+            assert found is not None, path
+    learn = tf.contrib.learn
+    assert learn.estimators.RunConfig is learn.RunConfig and learn.head.multi_class_head is learn.multi_class_head
+    assert learn.preprocessing.text.VocabularyProcessor is learn.preprocessing.VocabularyProcessor
+    with pytest.raises(AttributeError, match="tf.contrib.bayesflow.no_such_name is not provided"):
+        tf.contrib.bayesflow.no_such_name

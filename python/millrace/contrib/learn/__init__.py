@@ -4,6 +4,7 @@
 
 from typing import Any as _Any
 
+from millrace import names as _names
 from millrace.framework import not_provided as _not_provided
 from millrace.contrib.learn import datasets, experiment, graph_actions, io, learn_runner, monitors, ops, preprocessing
 from millrace.contrib.learn.canned import (
@@ -81,9 +82,7 @@ from millrace.contrib.learn.tensor_flow_estimator import TensorFlowEstimator
 
 def _later(name: str) -> _Any:
     if name == "python":  # the folder that TensorFlow's own modules lay in
-        from millrace import names
-
-        return names.find("contrib.learn.python")
+        return _names.find("contrib.learn.python")
     if name == "KMeansClustering":
         from millrace.contrib.learn.clustering import KMeansClustering
 
@@ -92,3 +91,6 @@ def _later(name: str) -> _Any:
 
 
 __getattr__ = _not_provided.getter("contrib.learn", _later)
+globals().update(
+    (_name, _names.find("contrib.learn." + _name)) for _name in ("estimators", "head", "preprocessing")
+)  # what tf has there is more than these modules

@@ -149,6 +149,14 @@ def test_small_functions():
         assert doubled.tolist() == [3, 5] and whole.tolist() == [1, 2]
         assert session.run(tf.nn.compute_average_loss([1.0, 2, 3], [1.0, 0, 2])) == pytest.approx(7 / 3)
         assert session.run(tf.nn.compute_average_loss([1.0, 2, 3], global_batch_size=6)) == 1
+        losses, weights = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+        average = tf.nn.compute_average_loss(losses, weights)
+        assert session.run(average, {losses: [[2.0, 0.5], [4.0, 1.0]], weights: [[0.3, 0.7], [0.2, 0.8]]}) == pytest.approx(2.55 / 2)
+        for told, fed in (("at least rank 1", {losses: 2.0, weights: 1.0}), ("weights can not be broadcast", {losses: [2.0, 4.0], weights: [1.0, 2.0, 3.0]})):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=told):
+                session.run(average, fed)
+        with pytest.raises(ValueError, match="weights can not be broadcast to values"):
+            tf.nn.compute_average_loss([2.5, 6.2, 5.0], [0.2, 0.8])
         assert session.run(tf.nn.scale_regularization_loss([1.0, 2])) == 3
     assert tf.compat.dimension_value(tf.Dimension(3)) == 3 and tf.compat.dimension_at_index(tf.TensorShape([2]), 0) == 2
     assert tf.compat.forward_compatible(2018, 1, 1) and not tf.compat.forward_compatible(2030, 1, 1)

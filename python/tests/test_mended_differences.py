@@ -431,3 +431,8 @@ def test_a_fetched_variable_has_what_the_step_makes_of_it():
                     assert before.tolist() == [1, 2], where
             sess.run(v.initializer)
         assert sess.run([updates["in a branch"], v], {up: False})[1].tolist() == [1, 2]
+
+
+def test_one_tensor_joined_is_named_below_its_scope():
+    with tf.Graph().as_default():
+        assert [tf.concat([[1]], 0).name, tf.concat([[1]], 0, name="one").name] == ["concat/concat:0", "one/one:0"]

@@ -317,6 +317,13 @@ def test_numbers_too_large_for_what_they_are_fed_to():
             session.run(tf.constant(1.0), {tf.constant(1): 2**63 - 1})
 
 
+def test_numbers_fed_to_strings():
+    with tf.Session() as session:
+        text = tf.placeholder(tf.string)
+        with pytest.raises(TypeError, match="Type of feed value 1 with type <class 'int'> is not compatible with Tensor type string, made at "):
+            session.run(text, {text: 1})
+
+
 def test_shapes_in_the_graph_def_where_they_are_asked_for():
     with tf.Graph().as_default():
         tf.constant([[1, 2]], name=b"bytes")

@@ -204,6 +204,10 @@ def _feed_error(feed_dict: Any, error: Exception) -> Optional[Exception]:
     for tensor, value in (feed_dict or {}).items():
         if not isinstance(tensor, Tensor) or isinstance(value, Tensor):
             continue
+        if isinstance(error, TypeError) and tensor.dtype == dtypes.string and isinstance(value, int):
+            return TypeError(
+                "Type of feed value %s with type %s is not compatible with Tensor type %s%s" % (value, type(value), tensor.dtype.name, made_at(tensor))
+            )
         if "Tensor '%s'" % tensor.name in str(error):
             return type(error)("%s%s" % (error, made_at(tensor)))
         try:

@@ -313,9 +313,9 @@ def concat(*args: Any, **kwargs: Any) -> Tensor:
         raise at_user_line(TypeError("concat() missing the axis"))
     values = nest.listed(values)
     if len(values) == 1:
-        with name_scope(name, "concat") as scope:
+        with name_scope(name, "concat"):
             convert_to_tensor(axis, dtypes.int32, "concat_dim").get_shape().assert_has_rank(0)
-            return identity(values[0], scope)
+            return identity(values[0], "concat" if name is None else name)
     return gen_ops.concat_v2(values, axis, name="concat" if name is None else name)
 
 

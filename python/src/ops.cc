@@ -215,12 +215,21 @@ class Call {
     return ShortRepr(tensor) + (made.empty() || made == UserLine() ? "" : ", made at " + made);
   }
 
+  // What has said the type of an argument before it: another one of the same type.
+  std::string OtherOfType(const ArgSpec& arg) const {
+    for (const ArgSpec& other : op_.inputs_) {
+      if (&other != &arg && other.type_attr == arg.type_attr && !other.is_type_list)
+        return "argument '" + other.name + "'";
+    }
+    return arg.is_list ? "the others" : "the attribute";
+  }
+
   void Require(const ArgSpec& arg, int type, nb::handle value) {
     int& fixed = types_[static_cast<size_t>(arg.type_attr)];
     if (fixed == 0) fixed = type;
     if (fixed != type) {
       RaiseTypeError("Input '" + arg.name + "' of '" + op_.name_ + "' Op has type " + TypeName(type) +
-                     " that does not match type " + TypeName(fixed) + " of the other arguments: " + Shown(value));
+                     " that does not match type " + TypeName(fixed) + " of " + OtherOfType(arg) + ": " + Shown(value));
     }
   }
 

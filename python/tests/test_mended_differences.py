@@ -436,3 +436,52 @@ def test_a_fetched_variable_has_what_the_step_makes_of_it():
 def test_one_tensor_joined_is_named_below_its_scope():
     with tf.Graph().as_default():
         assert [tf.concat([[1]], 0).name, tf.concat([[1]], 0, name="one").name] == ["concat/concat:0", "one/one:0"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tf.nn.depthwise_conv2d(tf.reshape(x, [1, 4, 3, 1]), tf.ones([2, 2, 1, 2]), [1, 1, 1, 1], "SAME"),
+        lambda x: tf.nn.conv2d(tf.reshape(x, [1, 4, 3, 1]), tf.ones([2, 2, 1, 1]), [1, 1, 1, 1], "SAME"),
+        lambda x: tf.nn.avg_pool(tf.reshape(x, [1, 4, 3, 1]), [1, 2, 2, 1], [1, 1, 1, 1], "SAME"),
+        lambda x: tf.gather(x, [1, 1]),
+        lambda x: tf.gather_nd(x, [[1, 1]]),
+    ],
+)
+def test_gradients_that_need_a_known_shape_alone_are_computed_without_a_feed(function):
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [4, 3])
+        slope = tf.convert_to_tensor(tf.gradients(function(x), x)[0])
+        np.testing.assert_array_equal(session.run(slope), session.run(slope, {x: np.ones([4, 3])}))
+
+
+def test_what_is_wrong_is_said_as_tensorflow_says_it():
+    for said, make in (
+        (
+            r"Dimensions must be equal, but are 2 and 5 for 'add' \(op: 'Add(V2)?'\) with input shapes: \[1,2,3\], \[4,5,6\].",
+            lambda: tf.ones([1, 2, 3]) + tf.ones([4, 5, 6]),
+        ),
+        ("Dimensions must be equal, but are 2 and 3 for", lambda: tf.ones([5, 2]) + tf.ones([4, 1, 3])),
+        ("must be a tensor with a single value", lambda: tf.expand_dims(1.0, [0, 1])),
+        ("Requires nbins > 0", lambda: tf.histogram_fixed_width([1.0], [0.0, 1.0], nbins=-5)),
+    ):
+        with tf.Graph().as_default(), pytest.raises(ValueError, match=said):
+            make()
+    with tf.Graph().as_default(), pytest.raises(TypeError, match="Input 'y' of 'Add' Op has type float32 that does not match type int32 of argument 'x'"):
+        tf.raw_ops.Add(x=tf.constant(1), y=tf.constant(1.0))
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="tensor with 4 values, but the requested shape has 21"):
+        session.run(tf.reshape([1.0, 2, 3, 4], tf.placeholder_with_default([3, 7], None)))
+
+
+def test_imports_name_nodes_as_the_message_does_and_say_its_defaults():
+    graph_def = tf.GraphDef()
+    graph_def.node.add(name="A", op="Placeholder").attr["dtype"].type = 1
+    graph_def.node.add(name="B", op="Complex", input=["A", "A:1"])
+    with tf.Graph().as_default():
+        with pytest.raises(ValueError, match="Node 'B': Connecting to invalid output 1 of source node A which has 1 outputs"):
+            tf.import_graph_def(graph_def)
+        graph_def.node[1].input[1] = "A"
+        with pytest.raises(ValueError, match=r"Invalid return output 1 of node 'A', which has 1 output\(s\)"):
+            tf.import_graph_def(graph_def, return_elements=["A:1"])
+        tf.import_graph_def(graph_def)
+    assert graph_def.node[1].attr["T"].type == 1 and graph_def.node[1].attr["Tout"].type == 8 and graph_def.node[0].attr["shape"].shape.unknown_rank

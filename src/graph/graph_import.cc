@@ -78,7 +78,8 @@ class GraphImporter {
   Status FillAttrs(const wire::NodeDef& node, const OpDef& op, AttrMap* attrs);
   Status RenameColocation(const wire::NodeDef& node, AttrMap* attrs) const;
   Status ApplyOutputShapes(Node* node, const AttrValue& shapes);
-  Status CheckPort(const wire::NodeDef& reader, const Node& source, int port) const;
+  // `name` is the source's in the message, which may have been given another in the graph.
+  Status CheckPort(const wire::NodeDef& reader, absl::string_view name, const Node& source, int port) const;
   Status CloseLoops();
   Status FindReturns();
   void ReportUnused();
@@ -341,11 +342,12 @@ Status GraphImporter::CycleError(const std::vector<int>& pending) const {
       "Graph is invalid, contains a cycle through node '", def_.node[static_cast<size_t>(at)].name, "'");
 }
 
-Status GraphImporter::CheckPort(const wire::NodeDef& reader, const Node& source, int port) const {
+Status GraphImporter::CheckPort(const wire::NodeDef& reader, absl::string_view name, const Node& source,
+                                int port) const {
   const int limit = source.op() != nullptr ? source.num_outputs() : kMaxUnknownOutputs;
   if (port < limit) return absl::OkStatus();
-  return InvalidArgument("Node '", reader.name, "': Connecting to invalid output ", port, " of source node ",
-                         source.name(), " which has ", limit, " outputs.");
+  return InvalidArgument("Node '", reader.name, "': Connecting to invalid output ", port, " of source node ", name,
+                         " which has ", limit, " outputs.");
 }
 
 StatusOr<AttrMap> GraphImporter::ReadAttrs(const wire::NodeDef& node, const OpDef* op) {
@@ -503,10 +505,10 @@ Status GraphImporter::AddOne(int i) {
         lacks_inputs = true;  // a back edge
         from = Output();
       } else if (in.port >= 0) {
-        MR_RETURN_IF_ERROR(CheckPort(def, *source, in.port));
+        MR_RETURN_IF_ERROR(CheckPort(def, def_.node[static_cast<size_t>(in.source)].name, *source, in.port));
       }
     } else if (in.port >= 0) {
-      MR_RETURN_IF_ERROR(CheckPort(def, *from.node, from.index));
+      MR_RETURN_IF_ERROR(CheckPort(def, from.node->name(), *from.node, from.index));
     }
     if (in.port >= 0) {
       spec.inputs.push_back(from);
@@ -534,7 +536,8 @@ Status GraphImporter::CloseLoops() {
       Node* node = nodes_[static_cast<size_t>(i)];
       if (!node->input(position)) {
         Node* source = nodes_[static_cast<size_t>(in.source)];
-        MR_RETURN_IF_ERROR(CheckPort(def_.node[static_cast<size_t>(i)], *source, in.port));
+        MR_RETURN_IF_ERROR(CheckPort(
+            def_.node[static_cast<size_t>(i)], def_.node[static_cast<size_t>(in.source)].name, *source, in.port));
         MR_RETURN_IF_ERROR(graph_->SetInput(node, position, Output{source, in.port}));
       }
       ++position;
@@ -556,7 +559,7 @@ Status GraphImporter::FindReturns() {
     if (it == index_.end()) return InvalidArgument("Requested return tensor '", Clip(text), "' not found in graph def");
     Node* node = nodes_[static_cast<size_t>(it->second)];
     if (name.port >= node->num_outputs()) {  // of an op that is not known: also one that no node reads
-      return InvalidArgument("Invalid return output ", name.port, " of node '", node->name(), "', which has ",
+      return InvalidArgument("Invalid return output ", name.port, " of node '", name.node, "', which has ",
                              node->num_outputs(), " output(s)");
     }
     result_.return_outputs.push_back(Output{node, name.port});

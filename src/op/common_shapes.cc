@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "op/shape_context.h"
 
@@ -46,12 +47,28 @@ PartialShape BroadcastPartial(const PartialShape& a, const PartialShape& b, bool
   return PartialShape::Of(std::move(dims));
 }
 
+namespace {
+
+// The first two dimensions that cannot be broadcast against each other; shapes that have none give the last ones.
+std::pair<int64_t, int64_t> FirstUnequal(const PartialShape& a, const PartialShape& b) {
+  std::pair<int64_t, int64_t> found;
+  const int rank = std::min(a.rank(), b.rank());
+  for (int i = 0; i < rank; ++i) {
+    found = {a.dim(a.rank() - rank + i), b.dim(b.rank() - rank + i)};
+    const bool known = found.first >= 0 && found.second >= 0, fits = found.first == 1 || found.second == 1;
+    if (known && !fits && found.first != found.second) break;
+  }
+  return found;
+}
+
+}  // namespace
+
 Status BroadcastShape(ShapeContext& c) {
   bool incompatible = false;
   PartialShape out = BroadcastPartial(c.input(0), c.input(1), &incompatible);
   if (incompatible) {
-    return InvalidArgument("Dimensions must be equal or 1 to broadcast, but the shapes are ", c.input(0).ToString(),
-                           " and ", c.input(1).ToString());
+    const auto [a, b] = FirstUnequal(c.input(0), c.input(1));
+    return InvalidArgument("Dimensions must be equal, but are ", a, " and ", b);
   }
   // The product of known dimensions may be too large for any step.
   MR_ASSIGN_OR_RETURN(out, out.has_rank() ? PartialShape::Make(out.dims()) : StatusOr<PartialShape>(out));

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Optional, cast
+from typing import Any, Dict, List, Optional, Tuple, cast
 
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
+from millrace.protos import definitions
 
 
 def without_shapes(graph_def: Any) -> Any:
@@ -74,6 +75,28 @@ def _without_new_defaults(graph_def: Any, producer_op_list: Any) -> Any:
     return made
 
 
+_defaults: Dict[str, List[Tuple[str, bytes]]] = {}
+
+
+def _defaults_of(op: str) -> List[Tuple[str, bytes]]:
+    """The attributes of an op that have defaults, with these as encoded AttrValues; none where no op has this name."""
+    if op not in _defaults:
+        try:
+            op_def = definitions.OpDef.FromString(get_default_graph()._op_def(op))
+        except NotFoundError:
+            return []
+        _defaults[op] = [(attr.name, attr.default_value.SerializeToString()) for attr in op_def.attr if attr.HasField("default_value")]
+    return _defaults[op]
+
+
+def _say_defaults(graph_def: Any) -> None:
+    """Writes attributes that nodes leave to their defaults into the caller's message, where programs look for them."""
+    for node in graph_def.node:
+        for name, value in _defaults_of(node.op):
+            if name not in node.attr:
+                node.attr[name].ParseFromString(value)
+
+
 def _place_with_mates(graph: Any, operations: List[Operation]) -> None:
     """Operations that are placed with others get no device but theirs."""
     mates = {}
@@ -106,7 +129,8 @@ def import_graph_def(
     graph_def: Any, input_map: Any = None, return_elements: Any = None, name: Optional[str] = None, op_dict: Any = None, producer_op_list: Any = None
 ) -> Optional[List[Any]]:
     """Adds the nodes of a GraphDef below a name scope ("import" unless given; "" for none). `input_map` replaces tensors
-    of it by tensors of the graph; `return_elements` names tensors and operations to return."""
+    of it by tensors of the graph; `return_elements` names tensors and operations to return. Attributes that have defaults
+    and are not said are then said in graph_def too."""
     del op_dict  # the library knows its ops
     if not hasattr(graph_def, "SerializeToString"):
         raise TypeError("graph_def must be a GraphDef proto.")
@@ -150,6 +174,7 @@ def import_graph_def(
     scope = prefix + "/" if prefix else ""
     shapes = {name: listed for name, listed in noted.items() if graph._find(scope + name) is None}  # nodes whose names are taken get others
     made = graph._import(_encoded_without_shapes(graph_def), prefix, mapped, return_elements or [])
+    _say_defaults(graph_def)
     if graph._captures and graph_def.library.function:  # the body of a function: who calls it needs these too
         from millrace.framework.function import _from_library
 

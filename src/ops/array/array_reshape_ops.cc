@@ -54,8 +54,8 @@ Status ReshapeShape(ShapeContext& c) {
 }
 
 Status ExpandDimsShape(ShapeContext& c) {
-  if (c.input(1).has_rank() && c.input(1).rank() > 1) {
-    return InvalidArgument("dim must be a single value, got shape ", c.input(1).ToString());
+  if (c.input(1).IsFullyDefined() && c.input(1).num_elements() != 1) {
+    return InvalidArgument("'dim' must be a tensor with a single value, got shape ", c.input(1).ToString());
   }
   const PartialShape& in = c.input(0);
   if (!in.has_rank()) return absl::OkStatus();

@@ -2,6 +2,7 @@
 // Ops: gathering by index, and scattering into fresh tensors.
 #include <limits>
 
+#include "ops/array/array_ops.h"
 #include "ops/index/index_ops.h"
 
 namespace millrace {
@@ -66,9 +67,9 @@ Status TensorScatterShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The shape where the table is: only the shape travels.
+// The shape, or where it is not known what finds it where the table is: only the shape travels.
 Output ShapeOfTable(const GraphBuilder& b, Output table, DType dtype = DType::kInt32) {
-  return b.ColocateWith(table.node).Shape(table, dtype);
+  return ShapeOf(b.ColocateWith(table.node), table, dtype);
 }
 
 Status GatherGrad(GradContext& g) {
@@ -138,7 +139,7 @@ Status GatherV2Grad(GradContext& g) {
 
 Status GatherNdGrad(GradContext& g) {
   const GraphBuilder& b = g.b();
-  Output shape = b.Shape(g.x(0), g.x(1).dtype());
+  Output shape = ShapeOf(b, g.x(0), g.x(1).dtype());
   const PartialShape& s = g.x(1).shape();
   if (s.rank() == 2 && s.dim(1) == 1) {
     Output ids = b.Op("Squeeze", {g.x(1)}, {{"squeeze_dims", std::vector<int64_t>{1}}});

@@ -20,7 +20,7 @@ Status HistogramShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.MergeDim(range.dim(0), 2, "the size of value_range").status());
   MR_RETURN_IF_ERROR(c.RequireScalar(2));
   MR_ASSIGN_OR_RETURN(const auto bins, c.ConstantInt(2));
-  if (bins && *bins <= 0) return InvalidArgument("nbins must be positive, got ", *bins);
+  if (bins && *bins <= 0) return InvalidArgument("Requires nbins > 0, got ", *bins);
   c.set_output(0, PartialShape::Of({bins.value_or(-1)}));
   return absl::OkStatus();
 }

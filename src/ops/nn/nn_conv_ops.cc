@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "ops/array/array_ops.h"
 #include "ops/nn/nn_ops.h"
 
 namespace millrace {
@@ -226,19 +227,19 @@ Output Forward(const GradContext& g, const ConvTrio& trio, Output x, Output f) {
 
 template <const ConvTrio& trio>
 Status ConvGrad(GradContext& g) {
-  g.set_dx(0, Build(g, trio.input, g.b().Shape(g.x(0)), g.x(1), g.dy()));
-  g.set_dx(1, Build(g, trio.filter, g.x(0), g.b().Shape(g.x(1)), g.dy()));
+  g.set_dx(0, Build(g, trio.input, ShapeOf(g.b(), g.x(0)), g.x(1), g.dy()));
+  g.set_dx(1, Build(g, trio.filter, g.x(0), ShapeOf(g.b(), g.x(1)), g.dy()));
   return g.status();
 }
 template <const ConvTrio& trio>
 Status BackpropInputGrad(GradContext& g) {
-  g.set_dx(1, Build(g, trio.filter, g.dy(), g.b().Shape(g.x(1)), g.x(2)));
+  g.set_dx(1, Build(g, trio.filter, g.dy(), ShapeOf(g.b(), g.x(1)), g.x(2)));
   g.set_dx(2, Forward(g, trio, g.dy(), g.x(1)));
   return g.status();
 }
 template <const ConvTrio& trio>
 Status BackpropFilterGrad(GradContext& g) {
-  g.set_dx(0, Build(g, trio.input, g.b().Shape(g.x(0)), g.dy(), g.x(2)));
+  g.set_dx(0, Build(g, trio.input, ShapeOf(g.b(), g.x(0)), g.dy(), g.x(2)));
   g.set_dx(2, Forward(g, trio, g.x(0), g.dy()));
   return g.status();
 }

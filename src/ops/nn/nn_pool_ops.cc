@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: pooling over windows, and its gradients.
+#include "ops/array/array_ops.h"
 #include "ops/nn/nn_ops.h"
 
 namespace millrace {
@@ -185,7 +186,7 @@ Status MaxPool3DGradGradGradient(GradContext& g) {
   return g.status();
 }
 Status AvgPool3DGradient(GradContext& g) {
-  g.set_dx(0, Build(g, "AvgPool3DGrad", {g.b().Shape(g.x(0)), g.dy()}));
+  g.set_dx(0, Build(g, "AvgPool3DGrad", {ShapeOf(g.b(), g.x(0)), g.dy()}));
   return g.status();
 }
 Status AvgPool3DGradGradient(GradContext& g) {
@@ -199,7 +200,7 @@ Status MaxPoolWithArgmaxGradient(GradContext& g) {
   return g.status();
 }
 Status AvgPoolGradient(GradContext& g) {
-  g.set_dx(0, Build(g, "AvgPoolGrad", {g.b().Shape(g.x(0)), g.dy()}));
+  g.set_dx(0, Build(g, "AvgPoolGrad", {ShapeOf(g.b(), g.x(0)), g.dy()}));
   return g.status();
 }
 Status AvgPoolGradGradient(GradContext& g) {

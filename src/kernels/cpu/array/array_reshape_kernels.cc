@@ -46,8 +46,8 @@ Status Reshape(KernelContext& ctx) {
   if (open != nullptr) MR_RETURN_IF_ERROR(InferSize(in.shape(), sizes, open));
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make(absl::MakeConstSpan(sizes)));
   if (shape.num_elements() != in.num_elements()) {
-    return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(), " values, but the requested shape ",
-                           shape.ToString(), " has ", shape.num_elements());
+    return InvalidArgument("Input to reshape is a tensor with ", in.num_elements(),
+                           " values, but the requested shape has ", shape.num_elements(), ": ", shape.ToString());
   }
   return ctx.ForwardReshaped(0, 0, shape);
 }

@@ -119,6 +119,10 @@ def test_comparisons_of_test_cases_are_of_the_numbers(session):
 def test_integers_that_do_not_fit_are_refused():
     with pytest.raises(OverflowError):
         numpy_cast.cast([300], tf.int8)
+    for make in (tf.constant, tf.convert_to_tensor):
+        with pytest.raises(OverflowError, match="does not fit into int64"):
+            make(2**63, tf.int64)
+    assert tf.Session().run(tf.constant(2**63, tf.uint64)) == 2**63
 
 
 def test_the_extension_module_has_the_type():

@@ -99,6 +99,8 @@ def _array_of(value: Any, dtype: Optional[dtypes.DType], exact: bool = False) ->
         raise at_user_line(TypeError("Expected %s, got %.60r of type '%s' instead." % (dtype.name, value, type(value).__name__)))
     if array.dtype.kind in "SU":
         raise at_user_line(TypeError("Expected %s, got %.60r of type 'str' instead." % (dtype.name, value)))
+    if array.dtype == np.uint64 and dtype == dtypes.int64 and not is_array and np.any(array >= 1 << 63):
+        raise at_user_line(OverflowError("Python int too large to convert to C long: %.60r does not fit into int64" % (value,)))
     made = numpy_cast.cast(array, dtype)
     if exact and array.dtype.kind in "iu" and not np.array_equal(made, array):
         raise at_user_line(ValueError("%.60r does not fit into %s" % (value, dtype.name)))

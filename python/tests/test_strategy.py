@@ -163,6 +163,24 @@ def test_strategies_of_a_cluster_of_one_task(monkeypatch):
         tf.distribute.MirroredStrategy().configure(cluster_spec={"worker": ["a:1"], "ps": ["b:1"]})
 
 
+def test_what_keras_refuses_within_a_strategy():
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    x = tf.keras.Input([3])
+    outside = tf.keras.Model(x, tf.keras.layers.Dense(1)(x))
+    with strategy.scope():
+        with pytest.raises(ValueError, match="kernel.*was not created in the distribution strategy scope of"):
+            outside.compile("sgd", "mse")
+        with pytest.raises(ValueError, match="Please use `tf.keras.losses.Reduction.SUM` or `tf.keras.losses.Reduction.NONE`"):
+            tf.keras.losses.MeanSquaredError()(np.ones(2), np.zeros(2))
+        summed = tf.keras.losses.MeanSquaredError(reduction="sum")(np.ones([2, 1]), np.zeros([2, 1]))
+        inside = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=[3])])
+        inside.compile("sgd", tf.keras.losses.MeanSquaredError())
+        assert inside.train_on_batch(np.ones([4, 3]), np.ones([4, 1])) >= 0
+    outside.compile("sgd", "mse")
+    with tf.Session() as session:
+        assert session.run(summed) == 2
+
+
 def test_a_strategy_for_the_rest_of_the_program():
     plain, strategy = tf.distribute.get_strategy(), tf.distribute.MirroredStrategy()
     with tf.Graph().as_default():

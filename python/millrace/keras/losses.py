@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.strategy_base import has_strategy
 from millrace.keras import backend as K
 from millrace.keras.metric_base import as_settings
 from millrace.keras.utils.generic_utils import deserialize_keras_object
@@ -165,6 +166,9 @@ class Loss:
         raise NotImplementedError("Must be implemented in subclasses.")
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        if has_strategy() and self.reduction in (Reduction.AUTO, Reduction.SUM_OVER_BATCH_SIZE):
+            message = "Please use `tf.keras.losses.Reduction.SUM` or `tf.keras.losses.Reduction.NONE` for losses that a program calls itself within a strategy"
+            raise at_user_line(ValueError(message + ": a replica does not know how many examples the others have. Divide the sum by the size of all batches."))
         with name_scope(self.name or type(self).__name__):
             return compute_weighted_loss(self.call(y_true, convert_to_tensor(y_pred)), sample_weight, self.reduction)
 

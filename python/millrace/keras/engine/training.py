@@ -13,6 +13,7 @@ from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.strategy_base import get_strategy, has_strategy
 from millrace.keras import backend as K
 from millrace.keras import losses, optimizers, optimizers_v1
 from millrace.keras import metrics as metrics_module
@@ -193,6 +194,7 @@ class Model(TrainingLoops, SavedWeights, Network):
     ) -> None:
         """Chooses how it is trained. ValueError for run_eagerly=True."""
         self.run_eagerly = unused.get("run_eagerly")
+        self._check_strategy()
         self.optimizer = self._scaled(optimizers.get(optimizer))
         self._compiled_trainability = {id(part): part._trainable for part in self._all_layers()}
         self.loss, self.loss_weights, self.sample_weight_mode = loss or [], loss_weights, sample_weight_mode
@@ -201,6 +203,14 @@ class Model(TrainingLoops, SavedWeights, Network):
             raise at_user_line(ValueError("The model cannot be compiled because it has no loss to optimize."))
         if getattr(self, "outputs", None):
             self._make_losses()
+
+    def _check_strategy(self) -> None:
+        """ValueError within a strategy for variables that were made outside of it."""
+        strategy = get_strategy()
+        other = next((v for v in self.variables if not strategy.extended.variable_created_in_scope(v)), None) if has_strategy() else None
+        if other is not None:
+            message = "Variable (%s) was not created in the distribution strategy scope of (%s). Make the layers, the model and its optimizer within the scope."
+            raise at_user_line(ValueError(message % (other, strategy)))
 
     def _scaled(self, optimizer: Any) -> Any:
         """An optimizer that scales the loss as the model's policy says."""

@@ -269,3 +269,102 @@ def test_data_sets_are_read_at_once(session):
 
     assert found(session, Dataset.range(3).interleave(inner, 3, num_parallel_calls=3)) == [0, 1, 2]
     assert found(session, Dataset.range(3).apply(tf.data.experimental.parallel_interleave(inner, 3))) == [0, 1, 2]
+
+
+# The ops that graphs of TensorFlow 2.21 have for pipelines; what it gives for them.
+
+
+@pytest.mark.parametrize("order", ["default", "true", "false"])
+def test_mapped_and_filtered_in_parallel(session, order):
+    over = Dataset.range(9).map(failing(2))
+    f = over._function(lambda x: x * 10, "f", lambda made: made)
+    large = over._function(lambda x: x > 3, "large", lambda made: made)
+    for calls in (-1, 1, 3):
+        made = gen_ops.parallel_map_dataset_v2(over._variant, f.captured, calls, f.name, *NUMBERS, deterministic=order)
+        values = found(session, made)
+        assert (
+            values == [0, 10, WRONG, *range(30, 90, 10)] or order == "false" and sorted(values, key=str) == sorted([0, 10, WRONG, *range(30, 90, 10)], key=str)
+        )
+        made = gen_ops.parallel_filter_dataset(over._variant, large.captured, calls, large.name, *NUMBERS, deterministic=order)
+        assert found(session, made) == [WRONG, 4, 5, 6, 7, 8]
+    for wrong in (
+        gen_ops.parallel_map_dataset_v2(over._variant, f.captured, 0, f.name, *NUMBERS, deterministic=order),
+        gen_ops.parallel_filter_dataset(over._variant, large.captured, -2, large.name, *NUMBERS, deterministic=order),
+        gen_ops.parallel_batch_dataset(over._variant, 2, 0, False, *NUMBERS, deterministic=order),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="num_parallel_calls must be greater than zero"):
+            session.run(wrong)
+
+
+def test_words_for_orders(session):
+    three = Dataset.range(3)
+    f = three._function(lambda x: x > 0, "f", lambda made: made)
+    g = three._function(repeated, "g", lambda made: made)
+    for wrong in (
+        gen_ops.parallel_map_dataset_v2(three._variant, f.captured, 2, f.name, [tf.bool], [[]], deterministic="maybe"),
+        gen_ops.parallel_filter_dataset(three._variant, f.captured, 2, f.name, *NUMBERS, deterministic=""),
+        gen_ops.parallel_batch_dataset(three._variant, 2, 2, False, *NUMBERS, deterministic="True"),
+        gen_ops.parallel_interleave_dataset_v3(three._variant, g.captured, 1, 1, 1, g.name, *NUMBERS, deterministic="x"),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Unrecognized determinism policy"):
+            session.run(wrong)
+
+
+def test_batches_in_parallel(session):
+    for calls in (-1, 2):
+        for drop, want in ((False, [[0, 1, 2], [3]]), (True, [[0, 1, 2]])):
+            made = gen_ops.parallel_batch_dataset(Dataset.range(4)._variant, 3, calls, drop, *NUMBERS)
+            assert found(session, made) == want and session.run(gen_ops.dataset_cardinality(made)) == len(want)
+
+
+@pytest.mark.parametrize("buffered, ahead", [(None, None), (-1, -1), (1, 0), (5, 3)])
+def test_interleaving_of_later_releases(session, buffered, ahead):
+    over = Dataset.range(6)
+    f = over._function(repeated, "f", lambda made: made)
+
+    def made(cycle=2, block=1, calls=2, **order):
+        settings = [cycle, block] if buffered is None else [cycle, block, buffered, ahead]
+        op = gen_ops.parallel_interleave_dataset_v3 if buffered is None else gen_ops.parallel_interleave_dataset_v4
+        return op(over._variant, f.captured, *settings, calls, f.name, *NUMBERS, **order)
+
+    for block in (1, 2):
+        plain = found(session, over.interleave(repeated, 2, block))
+        assert found(session, made(block=block)) == found(session, made(block=block, calls=-1, deterministic="true")) == plain
+        assert sorted(found(session, made(block=block, deterministic="false"))) == sorted(plain)
+    for wrong in (dict(cycle=0), dict(block=0), dict(calls=0), dict(calls=3)):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(made(**wrong))
+
+
+def test_buffers_of_later_releases(session):
+    over = Dataset.range(6)
+    f = over._function(repeated, "f", lambda made: made)
+    for buffered, ahead, words in [(0, 0, "`buffer_output_elements` must be `tf.data.AUTOTUNE` or > 0 but is 0"), (1, -2, "`prefetch_input_elements` must be")]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            session.run(gen_ops.parallel_interleave_dataset_v4(over._variant, f.captured, 2, 1, buffered, ahead, 2, f.name, *NUMBERS))
+
+
+def test_a_number_of_elements_is_asserted(session):
+    def counted(n):
+        return gen_ops.assert_cardinality_dataset(Dataset.range(5)._variant, n, *NUMBERS)
+
+    assert found(session, counted(5)) == [0, 1, 2, 3, 4]
+    for n, given, words in [
+        (6, 5, "expected to contain 6 elements but contained only 5 elements."),
+        (1, 1, "expected to contain 1 element but contained at least 2 elements."),
+        (-1, 5, "expected to contain an infinite number of elements but contained only 5 elements."),
+        (-2, 0, "expected to contain -2 elements but contained at least 1 element."),
+    ]:
+        assert session.run(gen_ops.dataset_cardinality(counted(n))) == n
+        iterator = Dataset(counted(n), tf.TensorSpec([], tf.int64)).make_initializable_iterator()
+        following = iterator.get_next()
+        session.run(iterator.initializer)
+        assert [session.run(following) for _ in range(given)] == list(range(given))
+        with pytest.raises(tf.errors.FailedPreconditionError, match=words):
+            session.run(following)
+
+
+def test_what_later_releases_put_around_pipelines_passes_elements_on(session):
+    three = Dataset.range(3)._variant
+    passed = [gen_ops.options_dataset(three, b"", *NUMBERS), gen_ops.finalize_dataset(three, *NUMBERS), gen_ops.rewrite_dataset(three, "any", *NUMBERS)]
+    assert [found(session, made) for made in passed] == [[0, 1, 2]] * 3

@@ -47,7 +47,8 @@ _WITH_ITERATORS = """AnonymousIterator AnonymousIteratorV2 ExperimentalRandomDat
     DeleteRandomSeedGenerator DeserializeIterator FilterByLastComponentDataset GeneratorDataset
     IteratorGetNextAsOptional MapDefun RestoreIterator SaveIterator MultiDeviceIterator MultiDeviceIteratorFromStringHandle
     MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle SerializeIterator
-    ShuffleDatasetV2 SparseTensorSliceDataset"""
+    ShuffleDatasetV2 SparseTensorSliceDataset AssertCardinalityDataset FinalizeDataset OptionsDataset ParallelBatchDataset
+    ParallelFilterDataset ParallelInterleaveDatasetV3 ParallelInterleaveDatasetV4 ParallelMapDatasetV2 RewriteDataset"""
 # Data sets that have another name with "Experimental" before it, and those whose other name stands above.
 _OF_TWO_NAMES = """AssertNext AutoShard Rebatch BytesProducedStats CSV SetStatsAggregator ChooseFastest DenseToSparseBatch GroupByReducer LMDB LatencyStats MapAndBatch
     MatchingFiles MaxIntraOpParallelism NonSerializable ParallelInterleave PrivateThreadPool Sleep SlidingWindow

@@ -202,6 +202,13 @@ void AddSequences(const Declarer& add) {
       "compression:string=\"\"; reader_path_prefix:string=\"\"; writer_path_prefix:string=\"\"; "
       "shard_size_bytes:int=10737418240; pending_snapshot_expiry_seconds:int=86400; num_reader_threads:int=1; "
       "reader_buffer_size:int=1; num_writer_threads:int=1; writer_buffer_size:int=1");
+  add.Over("OptionsDataset", "", "The input. Options are hints without effect.", "",
+           absl::StrCat("serialized_options:string; ", kOut, "; metadata:string=\"\""));
+  add.Over(
+      "FinalizeDataset", "", "The input. Nothing is put between it and what reads it.", "has_captured_ref:bool=false");
+  add.Over("RewriteDataset", ", rewrite_name:str", "The input. Pipelines are not rewritten.");
+  add.Over("AssertCardinalityDataset", ", cardinality:i64",
+           "The input, which must have `cardinality` elements (-1: without end): FailedPrecondition where it has not.");
   add.Over("ModelDataset", "", "The input. Pipelines are not tuned.", "+algorithm:int=0; +cpu_budget:int=0");
   add(absl::StrCat("ZipDataset(input_datasets:N*var) -> (handle:var) | ", kOut, "; N:int>=1"),
       "Elements of several data sets side by side, as many as the shortest has.");
@@ -215,6 +222,11 @@ void AddBatches(const Declarer& add) {
            "Elements in batches of `batch_size`, stacked. A last batch that is smaller is left out where "
            "`drop_remainder` says so. Elements of a batch must have equal shapes.",
            "+parallel_copy:bool=false");
+  add.Over(
+      "ParallelBatchDataset", ", batch_size:i64, num_parallel_calls:i64, drop_remainder:bool",
+      "BatchDatasetV2. num_parallel_calls and `deterministic` are checked, and otherwise ignored: batches are made "
+      "one after the other.",
+      "parallel_copy:bool=false", absl::StrCat(kOut, "; deterministic:string=\"default\"; metadata:string=\"\""));
   for (const bool second : {false, true}) {
     add(absl::StrCat("PaddedBatchDataset", second ? "V2" : "", "(input_dataset:var, batch_size:i64, ",
                      "padded_shapes:N*i64, padding_values:[Toutput_types]", second ? ", drop_remainder:bool" : "",
@@ -267,6 +279,17 @@ void AddFunctions(const Declarer& add, OpRegistry& r) {
            "they are "
            "ready.",
            "", absl::StrCat(map, "; +sloppy:bool=false; +preserve_cardinality:bool=false"));
+  const std::string ordered = "; deterministic:string=\"default\"";
+  const std::string meta = "; metadata:string=\"\"";
+  add.Over("ParallelMapDatasetV2", absl::StrCat(kCaptured, ", num_parallel_calls:i64"),
+           "MapDataset with up to num_parallel_calls calls at once (-1: a few). Results come in the order of the "
+           "elements where `deterministic` is \"true\", as they are ready where it is \"false\".",
+           "",
+           absl::StrCat(f, "; use_inter_op_parallelism:bool=true", ordered,
+                        "; preserve_cardinality:bool=false; +use_unbounded_threadpool:bool=false", meta));
+  add.Over("ParallelFilterDataset", absl::StrCat(kCaptured, ", num_parallel_calls:i64"),
+           "FilterDataset. num_parallel_calls and `deterministic` are checked, and otherwise ignored.",
+           "predicate:func" + ordered, absl::StrCat("Targuments:list(type)>=0; ", kOut, meta));
   add.Over("FilterDataset", kCaptured, "The elements of which `predicate` says true.", "",
            absl::StrCat("predicate:func; Targuments:list(type)>=0; ", kOut));
   add.Over("FlatMapDataset", kCaptured, "The elements of the data sets that `f` returns, one after the other.", "", f);
@@ -279,6 +302,19 @@ void AddFunctions(const Declarer& add, OpRegistry& r) {
       "InterleaveDataset, with a thread for each data set that is read. The order stays, unless `sloppy` says that "
       "those are passed over which have no element ready. num_parallel_calls is checked, and otherwise ignored.",
       "", absl::StrCat(f, "; sloppy:bool=false"));
+  constexpr char kMany[] =
+      "ParallelInterleaveDatasetV2, where `deterministic` says whether the order stays: \"true\", \"false\" or, as the "
+      "pipeline's options have it, \"default\".";
+  add.Over("ParallelInterleaveDatasetV3",
+           absl::StrCat(kCaptured, ", cycle_length:i64, block_length:i64, num_parallel_calls:i64"), kMany, "",
+           absl::StrCat("f:func", ordered, "; Targuments:list(type)>=0; ", kOut, meta));
+  add.Over("ParallelInterleaveDatasetV4",
+           absl::StrCat(kCaptured, ", cycle_length:i64, block_length:i64, buffer_output_elements:i64, ",
+                        "prefetch_input_elements:i64, num_parallel_calls:i64"),
+           absl::StrCat(kMany,
+                        " Each data set has up to buffer_output_elements ready, and prefetch_input_elements of "
+                        "them are read ahead of their turn."),
+           "", absl::StrCat("f:func", ordered, "; Targuments:list(type)>=0; ", kOut, meta));
   r.Add(absl::StrCat("ReduceDataset(input_dataset:var, initial_state:[Tstate], other_arguments:[Targuments]) -> ",
                      "(components:[output_types]) | f:func; Tstate:list(type)>=1; Targuments:list(type)>=0; ", kOut,
                      "; use_inter_op_parallelism:bool=true | S"))

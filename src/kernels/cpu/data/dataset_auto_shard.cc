@@ -35,15 +35,35 @@ bool IsShuffle(absl::string_view op) {
 // Whether it makes its elements of those of its first input such that each worker may have those of its own files.
 bool PassesOn(absl::string_view op) {
   return IsShuffle(op) ||
-         IsOneOf(op, {"AssertNextDataset", "BatchDataset", "BatchDatasetV2", "CacheDataset", "CacheDatasetV2",
-                      "FilterDataset", "MapAndBatchDataset", "MapDataset", "ModelDataset", "OptimizeDataset",
-                      "PaddedBatchDataset", "PaddedBatchDatasetV2", "ParallelMapDataset", "PrefetchDataset",
-                      "RepeatDataset", "ShardDataset", "SkipDataset", "TakeDataset"});
+         IsOneOf(
+             op,
+             {"AssertCardinalityDataset",
+              "AssertNextDataset",
+              "BatchDataset",
+              "BatchDatasetV2",
+              "CacheDataset",
+              "CacheDatasetV2",
+              "FilterDataset",
+              "MapAndBatchDataset",
+              "MapDataset",
+              "ModelDataset",
+              "OptimizeDataset",
+              "PaddedBatchDataset",
+              "PaddedBatchDatasetV2",
+              "ParallelBatchDataset",
+              "ParallelFilterDataset",
+              "ParallelMapDataset",
+              "ParallelMapDatasetV2",
+              "PrefetchDataset",
+              "RepeatDataset",
+              "ShardDataset",
+              "SkipDataset",
+              "TakeDataset"});
 }
 
 bool CallsForDatasets(absl::string_view op) {
-  return IsOneOf(
-      op, {"FlatMapDataset", "InterleaveDataset", "ParallelInterleaveDataset", "ParallelInterleaveDatasetV2"});
+  return IsOneOf(op, {"FlatMapDataset", "InterleaveDataset", "ParallelInterleaveDataset", "ParallelInterleaveDatasetV2",
+                      "ParallelInterleaveDatasetV3", "ParallelInterleaveDatasetV4"});
 }
 
 // Whether the function `f` of the data set, or one that it names, reads files.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/data/dataset_order.h"
 
 namespace millrace {
 namespace {
@@ -149,13 +150,19 @@ class BatchDataset final : public Dataset {
 };
 
 class BatchKernel final : public DatasetKernel {
+  Status Init(const KernelInit& init) override {
+    if (init.HasAttr("deterministic")) MR_RETURN_IF_ERROR(ElementOrderOf(init).status());
+    return DatasetKernel::Init(init);
+  }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(DatasetRef input, DatasetOf(ctx.input(0), "input_dataset"));
     MR_ASSIGN_OR_RETURN(const int64_t size, ScalarInput(ctx, 1, "batch_size"));
     if (size <= 0) return InvalidArgument("Batch size must be greater than zero.");
+    const ArgRange calls = ctx.input_arg("num_parallel_calls");
+    if (calls.end > calls.begin) MR_RETURN_IF_ERROR(CheckParallelCalls(ctx, calls.begin));
     bool drop = false;
-    if (ctx.num_inputs() > 2) {
-      MR_ASSIGN_OR_RETURN(drop, FlagInput(ctx, 2, "drop_remainder"));
+    if (const int last = ctx.num_inputs() - 1; last > 1) {
+      MR_ASSIGN_OR_RETURN(drop, FlagInput(ctx, last, "drop_remainder"));
     }
     ElementSpec batches = spec();
     batches.types = input->spec().types;
@@ -360,7 +367,7 @@ class SlidingWindowKernel final : public DatasetKernel {
 }  // namespace
 
 void RegisterDatasetBatchKernels(KernelRegistry& r) {
-  for (const char* op : {"BatchDataset", "BatchDatasetV2"}) r.Add<BatchKernel>({.op = op});
+  for (const char* op : {"BatchDataset", "BatchDatasetV2", "ParallelBatchDataset"}) r.Add<BatchKernel>({.op = op});
   for (const char* op : {"PaddedBatchDataset", "PaddedBatchDatasetV2"}) r.Add<PaddedBatchKernel>({.op = op});
   r.Add<WindowKernel>({.op = "WindowDataset"});
   for (const char* op : {"SlidingWindowDataset", "ExperimentalSlidingWindowDataset"}) {

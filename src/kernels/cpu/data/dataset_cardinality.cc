@@ -87,6 +87,9 @@ int64_t OfBatch(const Origin& o) {
   return Batches(InputCount(o), Number(o, has_flag ? 1 : 0), has_flag && LastFlag(o));
 }
 
+int64_t OfParallelBatch(const Origin& o) { return Batches(InputCount(o), Number(o, 2), LastFlag(o)); }
+int64_t AsAsserted(const Origin& o) { return Number(o); }
+
 int64_t OfMapAndBatch(const Origin& o) { return Batches(SameIfPreserved(o), Number(o, 2), LastFlag(o)); }
 
 int64_t OfPaddedBatch(const Origin& o) {
@@ -125,6 +128,7 @@ const HashMap<absl::string_view, Rule>& Rules() {
       {"ShardDataset", OfShard},
       {"BatchDataset", OfBatch},
       {"BatchDatasetV2", OfBatch},
+      {"ParallelBatchDataset", OfParallelBatch},
       {"PaddedBatchDataset", OfPaddedBatch},
       {"PaddedBatchDatasetV2", OfPaddedBatch},
       {"MapAndBatchDataset", OfMapAndBatch},
@@ -132,7 +136,9 @@ const HashMap<absl::string_view, Rule>& Rules() {
       {"ZipDataset", OfZip},
       {"MapDataset", SameIfPreserved},
       {"ParallelMapDataset", SameIfPreserved},
+      {"ParallelMapDatasetV2", SameIfPreserved},
       {"ScanDataset", SameIfPreserved},
+      {"AssertCardinalityDataset", AsAsserted},
       {"AssertNextDataset", Same},
       {"AutoShardDataset", Same},
       {"CacheDataset", Same},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cpu/data/dataset.h"
+#include "kernels/cpu/data/dataset_order.h"
 #include "kernels/cpu/data/dataset_wait.h"
 
 namespace millrace {
@@ -104,12 +105,15 @@ class MappingKernel final : public FunctionDatasetKernel {
     if (init.HasAttr("preserve_cardinality")) {
       MR_ASSIGN_OR_RETURN(keeps_count_, init.Attr<bool>("preserve_cardinality"));
     }
+    if (init.HasAttr("deterministic")) MR_RETURN_IF_ERROR(ElementOrderOf(init).status());
     return FunctionDatasetKernel::Init(init);
   }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     Mapping m;
     MR_ASSIGN_OR_RETURN(m.input, DatasetOf(ctx.input(0), "input_dataset"));
     MR_ASSIGN_OR_RETURN(m.function, Bind(ctx, *m.input));
+    const ArgRange calls = ctx.input_arg("num_parallel_calls");
+    if (calls.end > calls.begin) MR_RETURN_IF_ERROR(CheckParallelCalls(ctx, calls.begin));
     m.keeps_count = keeps_count_;
     return DatasetRef(MakeRef<MappingDataset<Iterator>>(spec(), std::move(m)));
   }
@@ -256,7 +260,7 @@ class ReduceKernel final : public AsyncKernel, public UsesFunctions {
 
 void RegisterDatasetFunctionKernels(KernelRegistry& r) {
   for (const char* op : {"MapDataset", "ExperimentalMapDataset"}) r.Add<MappingKernel<MapIterator>>({.op = op});
-  r.Add<MappingKernel<FilterIterator>>({.op = "FilterDataset"});
+  for (const char* op : {"FilterDataset", "ParallelFilterDataset"}) r.Add<MappingKernel<FilterIterator>>({.op = op});
   for (const char* op : {"FlatMapDataset", "InterleaveDataset"}) {
     r.Add<InterleaveKernel>({.op = op});
   }

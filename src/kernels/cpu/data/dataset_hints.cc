@@ -176,6 +176,56 @@ class ChooseFastestKernel final : public DatasetKernel {
   }
 };
 
+// ---- AssertCardinality: the elements, as many as there should be ----
+
+struct Counted {
+  DatasetRef input;
+  int64_t count = 0;
+};
+using CountedDataset = Derived<Counted>;
+
+class CountedIterator final : public DataIterator {
+ public:
+  CountedIterator(RefPtr<const CountedDataset> d, DataIteratorPtr input)
+      : dataset_(std::move(d)), input_(std::move(input)) {}
+  StatusOr<bool> Next(DataContext& ctx, Element* element) override {
+    const int64_t count = dataset_->params().count;
+    MR_ASSIGN_OR_RETURN(const bool found, input_->Next(ctx, element));
+    if (!found && given_ != count) return Differs(" only ", given_);
+    if (found && count != kInfiniteCardinality && given_ >= count) return Differs(" at least ", given_ + 1);
+    given_ += found;
+    return found;
+  }
+
+ private:
+  Status Differs(const char* how, int64_t found) const {
+    const auto elements = [](int64_t n) { return absl::StrCat(n, n == 1 ? " element" : " elements"); };
+    const int64_t count = dataset_->params().count;
+    return FailedPrecondition(
+        "Input dataset was expected to contain ",
+        count == kInfiniteCardinality ? "an infinite number of elements" : elements(count), " but contained", how,
+        elements(found), ".");
+  }
+
+  const RefPtr<const CountedDataset> dataset_;
+  const DataIteratorPtr input_;
+  int64_t given_ = 0;
+};
+
+class AssertCardinalityKernel final : public DatasetKernel {
+  StatusOr<DatasetRef> Make(KernelContext& ctx) override {
+    Counted p;
+    MR_ASSIGN_OR_RETURN(p.input, DatasetOf(ctx.input(0), "input_dataset"));
+    MR_ASSIGN_OR_RETURN(p.count, ScalarInput(ctx, 1, "cardinality"));
+    return DatasetRef(MakeRef<CountedDataset>(
+        spec(), std::move(p),
+        [](const RefPtr<const CountedDataset>& self, DataContext& c) -> StatusOr<DataIteratorPtr> {
+          MR_ASSIGN_OR_RETURN(DataIteratorPtr under, self->params().input->MakeIterator(c));
+          return std::make_unique<CountedIterator>(self, std::move(under));
+        }));
+  }
+};
+
 // ---- Sleep: the elements, each after a while ----
 
 struct Sleep {
@@ -239,6 +289,8 @@ void AddBoth(KernelRegistry& r, absl::string_view name) {
 void RegisterDatasetHintKernels(KernelRegistry& r) {
   r.Add<OptimizeKernel>({.op = "OptimizeDataset"});
   r.Add<ModelKernel>({.op = "ModelDataset"});
+  for (const char* op : {"FinalizeDataset", "OptionsDataset", "RewriteDataset"}) r.Add<PassOnKernel>({.op = op});
+  r.Add<AssertCardinalityKernel>({.op = "AssertCardinalityDataset"});
   AddBoth<AssertNextKernel>(r, "AssertNextDataset");
   AddBoth<PassOnKernel>(r, "NonSerializableDataset");
   AddBoth<MaxIntraOpKernel>(r, "MaxIntraOpParallelismDataset");

@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/data/dataset_calls.h"
 #include "kernels/cpu/data/dataset_function_kernel.h"
+#include "kernels/cpu/data/dataset_order.h"
 
 namespace millrace {
 namespace {
@@ -26,7 +27,7 @@ struct ParallelInterleave {
   DatasetRef input;
   CapturedFunction function;
   int64_t cycle = 1, block = 1;
-  bool sloppy = false;
+  ElementOrder order = ElementOrder::kAsAsked;
   int64_t buffered = 1;  // elements that a reader may have ready
   int64_t ahead = 0;     // readers beside those of the cycle
 };
@@ -119,7 +120,7 @@ class ParallelInterleaveDataset final : public Dataset {
             return Turn::kMade;
           case Found::kWait:
             any_reads = true;
-            if (p.sloppy || ctx.sloppy) continue;
+            if (IsFree(p.order, ctx)) continue;
             if (at != at_) taken_ = 0;
             at_ = at;
             Wait(ctx, [&] { return HasNews(*reader); });
@@ -281,7 +282,8 @@ class ParallelInterleaveKernel final : public ReadersKernel {
     if (p.cycle <= 0) return InvalidArgument("`cycle_length` must be > 0");
     MR_ASSIGN_OR_RETURN(p.block, ScalarInput(ctx, settings + 1, "block_length"));
     if (p.block <= 0) return InvalidArgument("`block_length` must be > 0");
-    MR_ASSIGN_OR_RETURN(p.sloppy, FlagInput(ctx, settings + 2, "sloppy"));
+    MR_ASSIGN_OR_RETURN(const bool sloppy, FlagInput(ctx, settings + 2, "sloppy"));
+    if (sloppy) p.order = ElementOrder::kFree;
     MR_ASSIGN_OR_RETURN(p.buffered, ScalarInput(ctx, settings + 3, "buffer_output_elements"));
     if (p.buffered <= 0) return InvalidArgument("`buffer_output_elements` must be > 0");
     MR_ASSIGN_OR_RETURN(p.ahead, ScalarInput(ctx, settings + 4, "prefetch_input_elements"));
@@ -293,25 +295,40 @@ class ParallelInterleaveKernel final : public ReadersKernel {
 // All readers of the cycle at once, whatever number of calls is asked for: the elements are the same.
 class ParallelCallsKernel final : public ReadersKernel {
   Status Init(const KernelInit& init) override {
-    MR_ASSIGN_OR_RETURN(sloppy_, init.Attr<bool>("sloppy"));
+    MR_ASSIGN_OR_RETURN(order_, ElementOrderOf(init));
     return ReadersKernel::Init(init);
   }
   StatusOr<DatasetRef> Make(KernelContext& ctx) override {
     MR_ASSIGN_OR_RETURN(ParallelInterleave p, Input(ctx));
-    const int settings = ctx.num_inputs() - 3;
+    const int calls_at = ctx.num_inputs() - 1;
+    const ArgRange buffers = ctx.input_arg("buffer_output_elements");
+    const bool has_buffers = buffers.end > buffers.begin;
+    const int settings = calls_at - (has_buffers ? 4 : 2);
     MR_ASSIGN_OR_RETURN(p.cycle, ScalarInput(ctx, settings, "cycle_length"));
     if (p.cycle == kAutotune) p.cycle = kAutotunedCalls;
     if (p.cycle <= 0) return InvalidArgument("cycle_length must be greater than zero.");
     MR_ASSIGN_OR_RETURN(p.block, ScalarInput(ctx, settings + 1, "block_length"));
     if (p.block <= 0) return InvalidArgument("block_length must be greater than zero.");
-    MR_ASSIGN_OR_RETURN(const int64_t calls, ScalarInput(ctx, settings + 2, "num_parallel_calls"));
+    MR_ASSIGN_OR_RETURN(const int64_t calls, ScalarInput(ctx, calls_at, "num_parallel_calls"));
     if (calls <= 0 && calls != kAutotune) return InvalidArgument("num_parallel_calls must be greater than zero.");
     if (calls > p.cycle) return InvalidArgument("num_parallel_calls must less than or equal to cycle_length.");
-    p.sloppy = sloppy_;
+    p.order = order_;
     p.buffered = kBuffered;
+    if (has_buffers) {
+      MR_ASSIGN_OR_RETURN(const int64_t buffered, ScalarInput(ctx, buffers.begin, "buffer_output_elements"));
+      if (buffered <= 0 && buffered != kAutotune) {
+        return InvalidArgument("`buffer_output_elements` must be `tf.data.AUTOTUNE` or > 0 but is ", buffered);
+      }
+      if (buffered != kAutotune) p.buffered = buffered;
+      MR_ASSIGN_OR_RETURN(const int64_t ahead, ScalarInput(ctx, buffers.begin + 1, "prefetch_input_elements"));
+      if (ahead < 0 && ahead != kAutotune) {
+        return InvalidArgument("`prefetch_input_elements` must be `tf.data.AUTOTUNE` or >= 0 but is ", ahead);
+      }
+      if (ahead != kAutotune) p.ahead = ahead;
+    }
     return Finish(std::move(p));
   }
-  bool sloppy_ = false;
+  ElementOrder order_ = ElementOrder::kAsAsked;
 };
 
 }  // namespace
@@ -320,7 +337,9 @@ void RegisterDatasetParallelInterleaveKernels(KernelRegistry& r) {
   for (const char* op : {"ParallelInterleaveDataset", "ExperimentalParallelInterleaveDataset"}) {
     r.Add<ParallelInterleaveKernel>({.op = op});
   }
-  r.Add<ParallelCallsKernel>({.op = "ParallelInterleaveDatasetV2"});
+  for (const char* version : {"V2", "V3", "V4"}) {
+    r.Add<ParallelCallsKernel>({.op = absl::StrCat("ParallelInterleaveDataset", version)});
+  }
 }
 
 }  // namespace millrace

@@ -5,6 +5,7 @@
 
 #include "base/exceptions.h"
 #include "kernels/cpu/data/dataset_calls.h"
+#include "kernels/cpu/data/dataset_order.h"
 
 namespace millrace {
 namespace {
@@ -120,11 +121,11 @@ struct ParallelMapping {
   DatasetRef input;
   CapturedFunction function;
   size_t calls = 1;
-  bool sloppy = false;
+  ElementOrder order = ElementOrder::kAsAsked;
   bool keeps_count = false;
 };
 
-// Several calls at once; their results in the order of the elements, unless it is sloppy: then as they are ready.
+// Several calls at once; their results in the order of the elements, unless that is free: then as they are ready.
 class ParallelMapDataset final : public Dataset {
  public:
   ParallelMapDataset(ElementSpec spec, ParallelMapping mapping)
@@ -143,7 +144,7 @@ class ParallelMapDataset final : public Dataset {
       const ParallelMapping& m = dataset_->mapping_;
       MR_RETURN_IF_ERROR(calls_.Fill(ctx, m.calls, &input_));
       if (calls_.empty()) return false;
-      MR_ASSIGN_OR_RETURN(const auto call, calls_.Take(ctx, m.sloppy || ctx.sloppy));
+      MR_ASSIGN_OR_RETURN(const auto call, calls_.Take(ctx, IsFree(m.order, ctx)));
       if (absl::IsOutOfRange(call->status)) {
         if (m.keeps_count) return InvalidArgument("Function invocation produced OutOfRangeError");
         return false;
@@ -167,7 +168,7 @@ class ParallelMapKernel final : public DatasetKernel, public UsesFunctions {
  public:
   Status Init(const KernelInit& init) override {
     MR_RETURN_IF_ERROR(function_.Init(init, "f"));
-    MR_ASSIGN_OR_RETURN(sloppy_, init.Attr<bool>("sloppy"));
+    MR_ASSIGN_OR_RETURN(order_, ElementOrderOf(init));
     MR_ASSIGN_OR_RETURN(keeps_count_, init.Attr<bool>("preserve_cardinality"));
     return DatasetKernel::Init(init);
   }
@@ -185,13 +186,13 @@ class ParallelMapKernel final : public DatasetKernel, public UsesFunctions {
     if (calls == kAutotune) calls = kAutotunedCalls;
     if (calls <= 0) return InvalidArgument("num_parallel_calls must be greater than zero.");
     m.calls = static_cast<size_t>(std::min(calls, kMaxCalls));
-    m.sloppy = sloppy_;
+    m.order = order_;
     m.keeps_count = keeps_count_;
     return DatasetRef(MakeRef<ParallelMapDataset>(spec(), std::move(m)));
   }
 
   FunctionAttr function_;
-  bool sloppy_ = false;
+  ElementOrder order_ = ElementOrder::kAsAsked;
   bool keeps_count_ = false;
 };
 
@@ -199,7 +200,7 @@ class ParallelMapKernel final : public DatasetKernel, public UsesFunctions {
 
 void RegisterDatasetPrefetchKernels(KernelRegistry& r) {
   r.Add<PrefetchKernel>({.op = "PrefetchDataset"});
-  r.Add<ParallelMapKernel>({.op = "ParallelMapDataset"});
+  for (const char* op : {"ParallelMapDataset", "ParallelMapDatasetV2"}) r.Add<ParallelMapKernel>({.op = op});
 }
 
 }  // namespace millrace

@@ -120,3 +120,16 @@ def test_initializers_of_functions_are_these_functions():
     from millrace.keras.initializers import RandomUniformV2
 
     assert RandomUniformV2(-1, 1, 124).get_config() == {"minval": -1, "maxval": 1, "seed": 124}
+
+
+def test_layers_of_keras_around_a_loop_on_tensors_of_no_model():
+    ids = tf.placeholder(tf.int32, [2, 5])
+    rows = tf.keras.layers.Embedding(7, 3, mask_zero=True)(ids)
+    made, _ = tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(4), rows, dtype=tf.float32)
+    out = tf.keras.layers.Dense(2)(made)
+    assert out.shape.as_list() == [2, 5, 2] and not hasattr(out, "_keras_history") and not hasattr(rows, "_keras_history")
+    mean = tf.keras.layers.GlobalAveragePooling1D()(rows)  # the mask is known all the same
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        given, got = sess.run([rows, mean], {ids: [[1, 2, 0, 0, 0], [3, 4, 5, 6, 1]]})
+    np.testing.assert_allclose(got, [given[0, :2].mean(0), given[1].mean(0)], rtol=1e-5)

@@ -362,7 +362,11 @@ class Layer(Parts):
             outputs = nest.flatten(made)
             self._regularize(outputs, tensors)
             if self._tracks(tensors):
-                outputs = [convert_to_tensor(t) if isinstance(t, Variable) else array_ops.identity(t) if any(t is x for x in tensors) else t for t in outputs]
+                of_model = any(is_keras_tensor(x) for x in tensors)
+                outputs = [
+                    convert_to_tensor(t) if isinstance(t, Variable) else array_ops.identity(t) if of_model and any(t is x for x in tensors) else t
+                    for t in outputs
+                ]
                 while_training = K.phase_requests() > asked or any(getattr(x, "_uses_learning_phase", False) for x in tensors) or self.uses_learning_phase
                 told = [getattr(t, "_keras_mask", None) for t in outputs]  # by layers that call has called
                 new_masks = told if all(m is not None for m in told) else self._masks_behind(given, mask)
@@ -370,7 +374,8 @@ class Layer(Parts):
                     if not getattr(t, "_uses_learning_phase", False):
                         t._uses_learning_phase = while_training
                     t._keras_mask = new_masks[i] if i < len(new_masks) else None
-                self._connect(tensors, outputs, arguments, form)
+                if of_model:
+                    self._connect(tensors, outputs, arguments, form)
                 return nest.pack_sequence_as(made, outputs)
         return made
 
@@ -407,7 +412,7 @@ class Layer(Parts):
         return get_default_graph().name_scope(self.name)
 
     def _tracks(self, tensors: List[Any]) -> bool:
-        """Whether outputs are to know that this layer has made them."""
+        """Whether outputs are to know the masks of this layer, and where they come from if a model's tensor goes in."""
         return bool(tensors) and _is_tensor(tensors[0])
 
     def _build_once(self, tensors: List[Any], form: Any) -> None:

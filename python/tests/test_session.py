@@ -336,3 +336,16 @@ def test_queues_live_in_the_container_of_their_scope():
     with tf.Graph().as_default(), tf.container("place"):
         assert tf.FIFOQueue(1, tf.float32).queue_ref.op.get_attr("container") == b"place"
         assert tf.Variable(1.0).op.get_attr("container") == b"place"
+
+
+def test_a_test_case_may_begin_within_a_session():
+    """setUp leaves all default graphs, as TensorFlow's does; the fixture of a library that holds a session around it ends well."""
+
+    class Case(tf.test.TestCase):
+        def test(self):
+            pass
+
+    with tf.Graph().as_default(), tf.Session(), tf.name_scope("a"):
+        Case("test").setUp()
+    with tf.Session() as sess:
+        assert sess.run(tf.constant(1)) == 1

@@ -601,7 +601,7 @@ class _DefaultGraph:
         return self._graph
 
     def __exit__(self, *unused: Any) -> None:
-        _core.pop_graph()
+        leave_graph()
 
 
 class _ControlDependencies:
@@ -658,6 +658,12 @@ def default_graphs() -> List[Graph]:
     for graph in reversed(popped):
         _core.push_graph(graph)
     return popped[::-1]
+
+
+def leave_graph() -> None:
+    """Leaves the innermost default graph; nothing where all have been left, as test cases do that begin."""
+    if _core.stack_depth():
+        _core.pop_graph()
 
 
 def has_default_graph() -> bool:
@@ -747,7 +753,7 @@ class name_scope:
     def __exit__(self, *details: Any) -> Any:
         result = self._scope.__exit__(*details)
         if self._pushed:
-            _core.pop_graph()
+            leave_graph()
         return result
 
     @property

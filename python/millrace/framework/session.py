@@ -17,7 +17,7 @@ from millrace.framework import dtypes, numpy_cast
 from millrace.framework.default_session import get_default_session, sessions  # noqa: F401
 from millrace.framework.device import canonical_name
 from millrace.framework.errors import InvalidArgumentError, at_user_line, made_at
-from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph
+from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph, leave_graph
 from millrace.framework.session_config import check_experimental
 from millrace.ops import gen_ops
 
@@ -502,7 +502,7 @@ class Session(BaseSession):
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         self._entered = False
         _leave(self)
-        _core.pop_graph()
+        leave_graph()
         self.close()
 
     @staticmethod
@@ -540,4 +540,4 @@ class InteractiveSession(BaseSession):
         if self in sessions.stack:
             sessions.stack.remove(self)
             if self._pushed:
-                _core.pop_graph()
+                leave_graph()

@@ -12,6 +12,8 @@ from millrace.ops.variables import Variable as _Variable
 
 if TYPE_CHECKING:
     from millrace.protos.message import Message
+    from millrace.train.lbfgs import LBFGSOptimizer
+    from millrace.train.sandblaster import SandblasterOptimizer
 
     BytesList = ClusterDef = Example = Feature = FeatureList = FeatureLists = Features = FloatList = Int64List = JobDef = Message
     SaverDef = SequenceExample = ServerDef = Message
@@ -73,7 +75,6 @@ from millrace.train.batching import (
     shuffle_batch_join,
 )
 from millrace.train.input import input_producer, limit_epochs, match_filenames_once, range_input_producer, slice_input_producer, string_input_producer
-from millrace.train.lbfgs import LBFGSOptimizer
 from millrace.train.monitored_session import (
     ChiefSessionCreator,
     MonitoredSession,
@@ -98,7 +99,6 @@ from millrace.train.rules import (
     MomentumOptimizer,
     RMSPropOptimizer,
 )
-from millrace.train.sandblaster import SandblasterOptimizer
 from millrace.train.saver import (
     CheckpointReader,
     NewCheckpointReader,
@@ -122,7 +122,13 @@ from millrace.train.supervisor import Supervisor
 from millrace.train.warm_starting import VocabInfo, warm_start
 
 
+# Names that TensorFlow has not: programs list this module for its optimizers, and take each for one.
+_BATCH_METHODS = {"LBFGSOptimizer": "lbfgs", "SandblasterOptimizer": "sandblaster"}
+
+
 def _later(name: str) -> _Any:
+    if name in _BATCH_METHODS:
+        return getattr(_importlib.import_module("millrace.train." + _BATCH_METHODS[name]), name)
     if name == "experimental":
         return _importlib.import_module("millrace.train.experimental")
     if name in ("sdca_fprint", "sdca_optimizer", "sdca_shrink_l1"):

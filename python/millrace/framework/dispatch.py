@@ -63,17 +63,23 @@ def for_operators(function: Callable[..., Any], method: str) -> Callable[..., An
     return call
 
 
+def _put(namespace: Dict[str, Any], name: str, function: Callable[..., Any]) -> None:
+    """Puts a function into a module, which pickle looks for it in."""
+    function.__module__, function.__qualname__ = namespace["__name__"], name
+    namespace[name] = function
+
+
 def install_for_operators(namespace: Dict[str, Any], names: Iterable[str]) -> None:
     """Wraps the functions of these names in a module: they take operators for matrices."""
     for name in names:
-        namespace[name] = for_operators(namespace[name], OPERATORS[name])
+        _put(namespace, name, for_operators(namespace[name], OPERATORS[name]))
 
 
 def install(namespace: Dict[str, Any], names: Iterable[str]) -> None:
     """Wraps the functions of these names in a module."""
     for name in names:
         if name in namespace:
-            namespace[name] = wrapped(namespace[name], name)
+            _put(namespace, name, wrapped(namespace[name], name))
 
 
 UNARY = """string_lower string_upper regex_full_match abs acos acosh asin asinh atan atanh as_string cast ceil check_numerics clip_by_value conj cos cosh decode_base64 decode_compressed decode_raw digamma encode_base64

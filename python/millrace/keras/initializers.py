@@ -58,7 +58,8 @@ def _scaling(name: str, doc: str, scale: float, mode: str, distribution: str) ->
     def make(seed: Optional[int] = None, dtype: Any = dtypes.float32) -> VarianceScaling:
         return VarianceScaling(scale, mode, distribution, seed, dtype)
 
-    make.__name__, make.__doc__ = name, doc
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = doc
     _MAKERS.add(make)
     return make
 

@@ -93,7 +93,8 @@ def _folding(name: str, doc: str, op: Any, most: Any = None) -> Any:
     def call(inputs: Any, **kwargs: Any) -> Any:
         return kind(**kwargs)(inputs)
 
-    call.__doc__, call.__name__ = doc, name.lower()
+    call.__name__ = call.__qualname__ = name.lower()
+    call.__doc__ = doc
     return kind, call
 
 

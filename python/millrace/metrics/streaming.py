@@ -147,7 +147,8 @@ def _confusion_count(name: str, of_labels: bool, of_predictions: bool, doc: str)
             flags = gen_ops.logical_and(y if of_labels else gen_ops.logical_not(y), p if of_predictions else gen_ops.logical_not(p))
             return done(*_counted(flags, weights), metrics_collections, updates_collections)  # type: ignore[call-arg]
 
-    metric.__name__, metric.__doc__ = name, doc
+    metric.__name__ = metric.__qualname__ = name
+    metric.__doc__ = doc
     return metric
 
 

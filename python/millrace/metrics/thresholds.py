@@ -246,7 +246,8 @@ def _at_thresholds(kind: str, doc: str) -> Any:
             values, updates = _counts(labels, predictions, thresholds, weights, (kind,))
             return done(values[kind], updates[kind], metrics_collections, updates_collections)
 
-    metric.__name__, metric.__doc__ = _KINDS[kind] + "_at_thresholds", doc
+    metric.__name__ = metric.__qualname__ = _KINDS[kind] + "_at_thresholds"
+    metric.__doc__ = doc
     return metric
 
 

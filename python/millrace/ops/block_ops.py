@@ -72,7 +72,7 @@ def _segments(op: Any, counted: Any, what: str) -> Any:
             return op(data, indices, segment_ids, name=name)
         return counted(data, indices, segment_ids, num_segments, name=name)
 
-    function.__name__ = op.__name__
+    function.__name__ = function.__qualname__ = op.__name__
     function.__doc__ = "%s of the rows data[indices] of each segment; as many as the last id says, or num_segments, of which those without rows are 0." % what
     return function
 

@@ -19,7 +19,7 @@ def _sampler(op_name: str) -> Any:
             math_ops.cast(true_classes, dtypes.int64), num_true, num_sampled, unique, range_max, seed=seed1, seed2=seed2, name=name
         )
 
-    sample.__name__ = op_name
+    sample.__name__ = sample.__qualname__ = op_name
     sample.__doc__ = "(sampled classes, expected counts of the true ones, expected counts of the sampled ones)."
     return sample
 

@@ -63,7 +63,7 @@ def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
             return control_flow_ops.Assert(math_ops.reduce_all(op(x, y)), data, summarize)
 
     default = name
-    function.__name__ = name
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = "An operation that fails unless x %s y everywhere." % sign
     return function
 

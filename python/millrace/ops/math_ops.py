@@ -66,7 +66,8 @@ def _of_elements(op: Any, what: str, default: str) -> _OfElements:
                 return SparseTensor(x.indices, op(x.values, name=scope), x.dense_shape)
         return op(x, name=name)
 
-    function.__name__, function.__doc__ = "negative" if default == "Neg" else default.lower(), what
+    function.__name__ = function.__qualname__ = "negative" if default == "Neg" else default.lower()
+    function.__doc__ = what
     return function
 
 

@@ -81,10 +81,8 @@ def _extreme(name: str, op: Any) -> Any:
             return SparseTensor(indices, values, a.dense_shape)
 
     scope_name = name
-    function.__name__, function.__doc__ = (
-        snake(name[len("Sparse") :]),
-        "The element-wise %s of two sparse tensors; what one of them lacks is 0." % name[len("SparseSparse") :].lower(),
-    )
+    function.__name__ = function.__qualname__ = snake(name[len("Sparse") :])
+    function.__doc__ = "The element-wise %s of two sparse tensors; what one of them lacks is 0." % name[len("SparseSparse") :].lower()
     return function
 
 
@@ -223,10 +221,8 @@ def _reduced(name: str, op: Any, is_sparse: bool) -> Any:
         axis, keep = either("axis", axis, "reduction_axes", reduction_axes), bool(either("keepdims", keepdims, "keep_dims", keep_dims, False))
         return _reduce(op, is_sparse, sp_input, axis, keep)
 
-    function.__name__, function.__doc__ = (
-        snake(name[len("Sparse") :]),
-        "The reduction of the stored elements along axes, as a %s tensor." % ("sparse" if is_sparse else "dense"),
-    )
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "The reduction of the stored elements along axes, as a %s tensor." % ("sparse" if is_sparse else "dense")
     return function
 
 

@@ -168,6 +168,7 @@ def reciprocal_no_nan(x: Any, name: Optional[str] = None) -> Tensor:
 
 
 reduce_euclidean_norm = math_ops._reduction("reduce_euclidean_norm", gen_ops.euclidean_norm, "The root of the sum of squares")
+reduce_euclidean_norm.__module__ = __name__
 
 
 def sparse_from_dense(tensor: Any, name: Optional[str] = None) -> SparseTensor:

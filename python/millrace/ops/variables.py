@@ -791,7 +791,7 @@ def _scatter(name: str) -> Any:
         return getattr(gen_ops, op_name)(ref, indices, updates, use_locking=use_locking, name=name)
 
     op_name = name
-    function.__name__ = name
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = "Changes rows of a variable; its output is the variable."
     return function
 

@@ -459,3 +459,15 @@ def test_inputs_that_are_shared_and_cloned(tmp_path):
         clone = inputs._clone_dataset(tf.data.Dataset.range(3).map(lambda x: x * x))
         found = [d.batch(9).make_one_shot_iterator().get_next() for d in (mine, clone)]
         assert [list(values) for values in session.run(found)] == [[b"1", b"3"], [0, 1, 4]]
+
+
+def test_vectorized_map_takes_gradients_of_each_element():
+    """With respect to what the elements were made of, each by itself: gradients of single examples, which are clipped one by one."""
+    x = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 0.25]], np.float32)
+    w = tf.Variable([[2.0], [1.0]])
+    losses = tf.square(tf.matmul(x, w))[:, 0]
+    each = tf.vectorized_map(lambda loss: tf.gradients(loss, w)[0], losses)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        got = sess.run(each)
+    np.testing.assert_allclose(got[:, :, 0], 2 * (x @ [[2.0], [1.0]]) * x, rtol=1e-6)

@@ -99,10 +99,15 @@ def vectorized_map(fn: Any, elems: Any) -> Any:
     if not callable(fn):
         raise at_user_line(TypeError("fn must be callable."))
     with get_default_graph().name_scope("vectorized_map"):
-        first = nest.pack_sequence_as(elems, [e[0] for e in _tensors(elems)])
-        made = fn(first)
+        rows = _tensors(elems)
+
+        def at(i: Any) -> Any:  # by gathering: fn may take gradients with respect to what the elements were made of
+            return fn(nest.pack_sequence_as(elems, [gen_ops.gather_v2(row, i, 0) for row in rows]))
+
+        made = at(0)
         types = nest.pack_sequence_as(made, [convert_to_tensor(m).dtype.base_dtype for m in nest.flatten(made)])
-        return map_fn(fn, elems, types)
+        count = gen_ops.shape_n(rows[:1])[0][0]
+        return map_fn(at, gen_ops.range(0, count, 1), types)
 
 
 def _folded(

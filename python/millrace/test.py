@@ -2,13 +2,12 @@
 # mypy: implicit-reexport
 """tf.test: test cases. python/millrace/testing holds what it is made of."""
 
-from typing import Any, List
+from typing import List
 from unittest import mock  # noqa: F401
 
 from millrace.framework import missing as _missing
 from millrace.framework import not_provided as _not_provided
-from millrace.protos.definitions import ConfigProto  # type: ignore[attr-defined]
-from millrace.testing.benchmark import Benchmark  # noqa: F401
+from millrace.testing.benchmark import TensorFlowBenchmark as Benchmark, benchmark_config  # noqa: F401
 from millrace.testing.googletest import GetTempDir as get_temp_dir  # noqa: F401
 from millrace.testing.googletest import StubOutForTesting, main, test_src_dir_path  # noqa: F401
 from millrace.testing.gradient_checker import compute_gradient, compute_gradient_error  # noqa: F401
@@ -32,11 +31,6 @@ def is_built_with_rocm() -> bool:
 def is_built_with_xla() -> bool:
     """Whether XLA is there."""
     return False
-
-
-def benchmark_config() -> Any:
-    """The ConfigProto of benchmarks: nothing is optimized away between runs here."""
-    return ConfigProto()
 
 
 is_built_with_gpu_support = is_built_with_cuda

@@ -354,6 +354,15 @@ def test_benchmarks(sess, capsys):
     assert made["iters"] == 4 and 0 < made["wall_time"] < 60 and made["extras"]["wall_time_max"] >= made["wall_time"] and made["throughput"] > 0
     assert 'entry {\n  name: "Adding.add"\n  iters: 4\n  wall_time: ' in capsys.readouterr().out
     assert tf.test.Benchmark.is_abstract() and not Adding.is_abstract()
+    Adding().report_benchmark(name="n", metrics=[{"name": "a", "value": 0, "min_value": 1}, {"name": "b", "value": 90, "min_value": 0, "max_value": 95}])
+    assert capsys.readouterr().out == (
+        'entry {\n  name: "Adding.n"\n  metrics {\n    name: "a"\n    min_value {\n      value: 1.0\n    }\n  }\n  metrics {\n    name: "b"\n    value: 90.0\n'
+        "    min_value {\n    }\n    max_value {\n      value: 95.0\n    }\n  }\n}\n\n"
+    )
+    for wrong in ({"value": 1}, {"name": "a"}, {"name": "a", "value": 1, "most": 2}):
+        with pytest.raises(TypeError, match="a metric"):
+            Adding().report_benchmark(metrics=[wrong])
+    assert tf.test.benchmark_config().graph_options.rewrite_options.dependency_optimization == 2
 
 
 def test_benchmarks_of_a_program(tmp_path):

@@ -266,7 +266,8 @@ boosted_trees.learner.LearningRateDropoutDrivenConfig: 1 dropout_probability flo
 boosted_trees.learner.LearnerConfig: 1 num_classes uint32; 2 feature_fraction_per_tree float@feature_fraction; 3 feature_fraction_per_level float@feature_fraction; 4 regularization boosted_trees.learner.TreeRegularizationConfig; 5 constraints boosted_trees.learner.TreeConstraintsConfig; 8 pruning_mode enum; 9 growing_mode enum; 6 learning_rate_tuner boosted_trees.learner.LearningRateConfig; 10 multi_class_strategy enum; 11 averaging_config boosted_trees.learner.AveragingConfig; 12 weak_learner_type enum
 SavedModel: 1 saved_model_schema_version int64; 2 meta_graphs *MetaGraphDef
 EntryValue: 1 double_value double@kind; 2 string_value string@kind
-MetricEntry: 1 name string; 2 value double
+MetricEntry: 1 name string; 2 value double; 3 min_value DoubleValue; 4 max_value DoubleValue
+DoubleValue: 1 value double
 BenchmarkEntry: 1 name string; 2 iters int64; 3 cpu_time double; 4 wall_time double; 5 throughput double; 6 extras map<string,EntryValue>; 7 metrics *MetricEntry
 BenchmarkEntries: 1 entry *BenchmarkEntry
 DeviceAttributes: 1 name string; 2 device_type string; 4 memory_limit int64; 6 incarnation fixed64; 7 physical_device_desc string; 5 locality DeviceLocality

@@ -11,6 +11,8 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from millrace.framework.errors import at_user_line
+
 TEST_REPORTER_TEST_ENV = "TEST_REPORT_FILE_PREFIX"  # where it is set, each report is written to a file of this prefix
 
 GLOBAL_BENCHMARK_REGISTRY: "set[type]" = set()  # the subclasses that have benchmarks
@@ -33,6 +35,48 @@ class Benchmark:
         """Class.method of the benchmark that runs, or Class.overwrite_name."""
         method = next((f.function for f in inspect.stack() if f.function.startswith("benchmark") and f.frame.f_locals.get("self") is self), None)
         return "%s.%s" % (type(self).__name__, overwrite_name or method or "benchmark")
+
+    def report_benchmark(
+        self,
+        iters: Optional[int] = None,
+        cpu_time: Optional[float] = None,
+        wall_time: Optional[float] = None,
+        throughput: Optional[float] = None,
+        extras: Any = None,
+        name: Optional[str] = None,
+        metrics: Any = None,
+    ) -> None:
+        """Prints what a benchmark found, and writes a BenchmarkEntries message where TEST_REPORTER_TEST_ENV asks for it.
+
+        metrics: dicts with "name" and "value" and, where they are to be within bounds, "min_value" and "max_value". TypeError for one that lacks a name
+        or a value, or has more.
+        """
+        from millrace.protos.definitions import BenchmarkEntries  # type: ignore[attr-defined]
+
+        entries = BenchmarkEntries()
+        entry = entries.entry.add(name=self._get_name(name))
+        for field, value in (("iters", iters), ("cpu_time", cpu_time), ("wall_time", wall_time), ("throughput", throughput)):
+            if value is not None:
+                setattr(entry, field, value)
+        for key, value in (extras or {}).items():
+            if isinstance(value, (int, float, np.number)):
+                entry.extras[key].double_value = float(value)
+            else:
+                entry.extras[key].string_value = str(value)
+        for metric in metrics or ():
+            _add_metric(entry, metric)
+        prefix = os.environ.get(TEST_REPORTER_TEST_ENV)
+        if prefix:
+            path = prefix + entry.name.replace("/", "__")
+            if os.path.exists(path):
+                raise OSError("File already exists: %s" % path)
+            with open(path, "wb") as file:
+                file.write(entries.SerializeToString())
+        print(str(entries))
+
+
+class TensorFlowBenchmark(Benchmark):
+    """A Benchmark that times operations: tf.test.Benchmark."""
 
     def run_op_benchmark(
         self,
@@ -60,37 +104,6 @@ class Benchmark:
         self.report_benchmark(iters=min_iters, wall_time=median, extras=found, name=name)
         return {"iters": min_iters, "wall_time": median, "extras": found, "name": self._get_name(name), "throughput": mbs / median}
 
-    def report_benchmark(
-        self,
-        iters: Optional[int] = None,
-        cpu_time: Optional[float] = None,
-        wall_time: Optional[float] = None,
-        throughput: Optional[float] = None,
-        extras: Any = None,
-        name: Optional[str] = None,
-    ) -> None:
-        """Prints what a benchmark found, and writes a BenchmarkEntries message where TEST_REPORTER_TEST_ENV asks for it."""
-        from millrace.protos.definitions import BenchmarkEntries  # type: ignore[attr-defined]
-
-        entries = BenchmarkEntries()
-        entry = entries.entry.add(name=self._get_name(name))
-        for field, value in (("iters", iters), ("cpu_time", cpu_time), ("wall_time", wall_time), ("throughput", throughput)):
-            if value is not None:
-                setattr(entry, field, value)
-        for key, value in (extras or {}).items():
-            if isinstance(value, (int, float, np.number)):
-                entry.extras[key].double_value = float(value)
-            else:
-                entry.extras[key].string_value = str(value)
-        prefix = os.environ.get(TEST_REPORTER_TEST_ENV)
-        if prefix:
-            path = prefix + entry.name.replace("/", "__")
-            if os.path.exists(path):
-                raise OSError("File already exists: %s" % path)
-            with open(path, "wb") as file:
-                file.write(entries.SerializeToString())
-        print(str(entries))
-
     def evaluate(self, tensors: Any) -> Any:
         """The values of tensors."""
         from millrace.framework.default_session import get_default_session
@@ -101,6 +114,29 @@ class Benchmark:
             return session.run(tensors)
         with Session() as own:
             return own.run(tensors)
+
+
+def benchmark_config() -> Any:
+    """The ConfigProto of benchmarks: the order of nodes stays as it is stated."""
+    from millrace.protos.definitions import ConfigProto, RewriterConfig  # type: ignore[attr-defined]
+
+    config = ConfigProto()
+    config.graph_options.rewrite_options.dependency_optimization = RewriterConfig.OFF
+    return config
+
+
+def _add_metric(entry: Any, metric: Dict[str, Any]) -> None:
+    for field in ("name", "value"):
+        if field not in metric:
+            raise at_user_line(TypeError("a metric must have the field '%s', got %s" % (field, metric)))
+    unknown = set(metric) - {"name", "value", "min_value", "max_value"}
+    if unknown:
+        raise at_user_line(TypeError("a metric has no fields %s" % sorted(unknown)))
+    made = entry.metrics.add(name=metric["name"], value=metric["value"])
+    for field, bound in ((made.min_value, metric.get("min_value")), (made.max_value, metric.get("max_value"))):
+        if bound is not None:
+            field.value = bound
+            field.SetInParent()  # a bound of 0 is one, too
 
 
 def _traced(sess: Any, op_or_tensor: Any, feed_dict: Any, trace: bool, memory: bool) -> Dict[str, Any]:

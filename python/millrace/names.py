@@ -384,7 +384,15 @@ image.python.ops image.python.ops.image_ops image.python.ops.distort_image_ops i
 image.python.ops.dense_image_warp image.python.ops.interpolate_spline image.python.ops.sparse_image_warp = contrib.image_warps
 all_reduce.python.all_reduce = contrib.all_reduce
 saved_model saved_model.python.saved_model saved_model.python.saved_model.reader = saved_model.utils contrib.keras_saved_model
-distributions.bijectors = distributions.bijectors
+distributions.bijectors distributions.bijector distributions.python.ops.bijector = distributions.bijectors
+distributions.BetaWithSoftplusAB = contrib.distributions:BetaWithSoftplusConcentration
+distributions.ExponentialWithSoftplusLam = contrib.distributions:ExponentialWithSoftplusRate
+distributions.GammaWithSoftplusAlphaBeta = contrib.distributions:GammaWithSoftplusConcentrationRate
+distributions.InverseGammaWithSoftplusAlphaBeta = contrib.distributions:InverseGammaWithSoftplusConcentrationRate
+distributions.MultivariateNormalDiagWithSoftplusStDev = contrib.distributions:MultivariateNormalDiagWithSoftplusScale
+distributions.NormalWithSoftplusSigma = contrib.distributions:NormalWithSoftplusScale
+distributions.StudentTWithAbsDfSoftplusSigma = contrib.distributions:StudentTWithAbsDfSoftplusScale
+distributions.BernoulliWithSigmoidP = contrib.distributions:BernoulliWithSigmoidProbs
 distributions.python.ops.distribution_util = distributions.shape_util distributions.util
 distributions.python.ops.statistical_testing = distributions.mean_bounds
 distributions.python.ops.operator_pd = contrib.operator_pd

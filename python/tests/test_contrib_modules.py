@@ -194,3 +194,11 @@ def test_rates():
         session.run(tf.local_variables_initializer())
         for given, at, wanted in (([2, 4], 2, [1, 2]), ([3, 4], 4, [0.5, 0]), ([9, 9], 4, [0, 0]), ([9, 10], 5, [0, 1])):
             np.testing.assert_array_equal(session.run(change, {values: given, time: [at]}), wanted)
+
+
+def test_lines_of_networks_over_images_with_memory():
+    with tf.Graph().as_default():
+        image = tf.zeros([2, 6, 8, 3])
+        for line, shape in [("Lstm2(5)", [2, 6, 8, 5]), ("Clstm2(4, 5)", [2, 6, 8, 5]), ("Lstm2to1(5)", [2, 8, 5]), ("Lstm2to0(5)", [2, 5])]:
+            with tf.variable_scope(None, "net"):
+                assert tf.contrib.specs.create_net("net = " + line, image).shape.as_list() == shape, line

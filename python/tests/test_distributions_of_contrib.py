@@ -392,3 +392,28 @@ def test_shapes_of_triangles():
         run(fill.forward_event_shape_tensor([4, 7]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be square"):
         run(fill.inverse_event_shape_tensor([4, 3, 2]))
+
+
+def test_names_of_1_0():
+    """Kinds of 1.0 are those of later releases, and take the parameters of both by name."""
+    D = tf.contrib.distributions
+    numbers = np.array([0.5, 2.0], "f")
+    soft = np.log1p(np.exp(numbers))
+    with tf.Graph().as_default(), tf.Session() as session:
+        made = [
+            (D.NormalWithSoftplusSigma(mu=0.0, sigma=numbers).stddev(), soft),
+            (D.BernoulliWithSigmoidP(p=numbers).mean(), 1 / (1 + np.exp(-numbers))),
+            (D.BetaWithSoftplusAB(a=numbers, b=1.0).concentration1, soft),
+            (D.ExponentialWithSoftplusLam(lam=numbers).rate, soft),
+            (D.GammaWithSoftplusAlphaBeta(alpha=1.0, beta=numbers).rate, soft),
+            (D.InverseGammaWithSoftplusAlphaBeta(alpha=numbers, beta=1.0).concentration, soft),
+            (D.InverseGamma(alpha=3.0, beta=numbers).mean(), numbers / 2),
+            (D.StudentTWithAbsDfSoftplusSigma(df=-3.5, mu=0.0, sigma=numbers).scale, soft),
+            (D.MultivariateNormalDiagWithSoftplusStDev(mu=[0.0, 0.0], diag_stdev=numbers).stddev(), soft),
+            (D.bijector.Exp().forward(numbers), np.exp(numbers)),
+        ]
+        for got, wanted in made:
+            np.testing.assert_allclose(session.run(got), wanted, rtol=1e-5)
+    assert D.NormalWithSoftplusSigma is D.NormalWithSoftplusScale and D.bijector.Exp is D.bijectors.Exp
+    with pytest.raises(TypeError, match="both 'p' and 'logits' are given"):
+        D.BernoulliWithSigmoidP(1.0, p=1.0)

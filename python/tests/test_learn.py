@@ -134,7 +134,7 @@ def test_model_fn_ops_and_other_arguments():
     assert np.allclose(next(made.predict(ones))["y"], 6, atol=1e-2)
     assert made.get_variable_value("w") == pytest.approx(3, abs=1e-3) and made.evaluate(ones, sixes)["error"] < 1e-2
     assert (made.config.tf_random_seed, made.config.save_checkpoints_steps, made.config.save_checkpoints_secs) == (1, 10, None)
-    assert made.config.session_config.gpu_options.per_process_gpu_memory_fraction == 1
+    assert made.config.session_config is None and made.config.tf_config.gpu_options.per_process_gpu_memory_fraction == 1
 
 
 def test_iterators_of_examples_and_engineered_labels():
@@ -374,3 +374,19 @@ def test_files_that_come_late(tmp_path, monkeypatch):
     with pytest.raises(TimeoutError):
         base.urlretrieve_with_retry("http://x/y")
     assert len(slept) == 7
+
+
+def test_operations_go_to_other_devices_than_those_that_are_absent():
+    def model(features, labels):
+        with tf.device("/gpu:1"):
+            predictions, loss = tf.contrib.learn.models.logistic_regression(features, tf.one_hot(labels, 2))
+            step = tf.contrib.framework.get_global_step()
+            return predictions, loss, tf.contrib.layers.optimize_loss(loss, step, 0.1, "SGD")
+
+    x = np.array([[0.0], [1.0]], "f")
+    for config in (None, tf.contrib.learn.RunConfig(num_cores=1)):
+        estimator = tf.contrib.learn.Estimator(model, config=config).fit(x, [0, 1], steps=2)
+        assert estimator.get_variable_value("global_step") == 2
+    strict = tf.contrib.learn.Estimator(model, config=tf.contrib.learn.RunConfig(session_config=tf.ConfigProto()))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="GPU:1"):
+        strict.fit(x, [0, 1], steps=1)

@@ -125,7 +125,16 @@ class Normal(_Scalar):
 class NormalWithSoftplusScale(Normal):
     """The normal distribution of the softplus of a scale."""
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "NormalWithSoftplusScale") -> None:
+    def __init__(
+        self,
+        loc: Any = None,
+        scale: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "NormalWithSoftplusScale",
+        **old_names: Any,
+    ) -> None:
+        loc, scale = renamed(old_names, loc=("mu", loc), scale=("sigma", scale))
         with name_scope(name, values=[scale]):
             (scale,) = float_parameters(scale)
             super().__init__(loc, gen_ops.softplus(scale), validate_args, allow_nan_stats, name)
@@ -292,8 +301,16 @@ class Exponential(Gamma):
 class InverseGamma(Gamma):
     """One by a gamma distributed number."""
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "InverseGamma") -> None:
-        super().__init__(concentration, rate, validate_args, allow_nan_stats, name)
+    def __init__(
+        self,
+        concentration: Any = None,
+        rate: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "InverseGamma",
+        **old_names: Any,
+    ) -> None:
+        super().__init__(concentration, rate, validate_args, allow_nan_stats, name, **old_names)
 
     def _sample_n(self, n: Any, seed: Optional[int] = None) -> Tensor:
         return 1.0 / super()._sample_n(n, seed)
@@ -642,12 +659,12 @@ class Deterministic(_Scalar):
 # ---- parameters that go through softplus first ----
 
 
-def _softened(kind: Any, name: str, names: Tuple[str, ...], doc: str) -> Any:
-    """A kind whose parameters of these names are the softplus of what is given."""
+def _softened(kind: Any, name: str, names: Tuple[str, ...], doc: str, **old_names: str) -> Any:
+    """A kind whose parameters of these names are the softplus of what is given, also under their names of 1.0."""
     first = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "old_names")]
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = {**dict(zip(first, args)), **kwargs}
+        given = {**dict(zip(first, args)), **{old_names.get(key, key): value for key, value in kwargs.items()}}
         given.setdefault("name", name)
         with name_scope(given["name"], values=[given[n] for n in names]):
             for n in names:
@@ -657,13 +674,20 @@ def _softened(kind: Any, name: str, names: Tuple[str, ...], doc: str) -> Any:
     return type(name, (kind,), {"__init__": __init__, "__doc__": doc, "__module__": __name__})
 
 
-BetaWithSoftplusConcentration = _softened(Beta, "BetaWithSoftplusConcentration", ("concentration1", "concentration0"), "Beta of softplus concentrations.")
-ExponentialWithSoftplusRate = _softened(Exponential, "ExponentialWithSoftplusRate", ("rate",), "Exponential of a softplus rate.")
+BetaWithSoftplusConcentration = _softened(
+    Beta, "BetaWithSoftplusConcentration", ("concentration1", "concentration0"), "Beta of softplus concentrations.", a="concentration1", b="concentration0"
+)
+ExponentialWithSoftplusRate = _softened(Exponential, "ExponentialWithSoftplusRate", ("rate",), "Exponential of a softplus rate.", lam="rate")
 GammaWithSoftplusConcentrationRate = _softened(
-    Gamma, "GammaWithSoftplusConcentrationRate", ("concentration", "rate"), "Gamma of a softplus concentration and rate."
+    Gamma, "GammaWithSoftplusConcentrationRate", ("concentration", "rate"), "Gamma of a softplus concentration and rate.", alpha="concentration", beta="rate"
 )
 InverseGammaWithSoftplusConcentrationRate = _softened(
-    InverseGamma, "InverseGammaWithSoftplusConcentrationRate", ("concentration", "rate"), "InverseGamma of a softplus concentration and rate."
+    InverseGamma,
+    "InverseGammaWithSoftplusConcentrationRate",
+    ("concentration", "rate"),
+    "InverseGamma of a softplus concentration and rate.",
+    alpha="concentration",
+    beta="rate",
 )
 LaplaceWithSoftplusScale = _softened(Laplace, "LaplaceWithSoftplusScale", ("scale",), "Laplace of a softplus scale.")
 
@@ -672,8 +696,16 @@ class StudentTWithAbsDfSoftplusScale(StudentT):
     """Student's t of the whole part of |df| and a softplus scale."""
 
     def __init__(
-        self, df: Any, loc: Any, scale: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "StudentTWithAbsDfSoftplusScale"
+        self,
+        df: Any,
+        loc: Any = None,
+        scale: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "StudentTWithAbsDfSoftplusScale",
+        **old_names: Any,
     ) -> None:
+        loc, scale = renamed(old_names, loc=("mu", loc), scale=("sigma", scale))
         with name_scope(name, values=[df, scale]):
             df, scale = float_parameters(df)[0], float_parameters(scale)[0]
             super().__init__(gen_ops.floor(gen_ops.abs(df)), loc, gen_ops.softplus(scale), validate_args, allow_nan_stats, name)

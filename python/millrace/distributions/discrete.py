@@ -94,7 +94,19 @@ class Bernoulli(_Numbers):
 
 
 class BernoulliWithSigmoidProbs(Bernoulli):
-    """The Bernoulli distribution of logits, under its name of 0.x."""
+    """The Bernoulli distribution of logits, which up to 1.0 were called p."""
+
+    def __init__(
+        self,
+        logits: Any = None,
+        dtype: Any = dtypes.int32,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "BernoulliWithSigmoidProbs",
+        **old_names: Any,
+    ) -> None:
+        (logits,) = renamed(old_names, logits=("p", logits))
+        super().__init__(logits, None, dtype, validate_args, allow_nan_stats, name)
 
 
 @RegisterKL(Bernoulli, Bernoulli)

@@ -302,8 +302,15 @@ class MultivariateNormalDiagWithSoftplusScale(MultivariateNormalDiag):  # type: 
     """MultivariateNormalDiag of the softplus of a scale."""
 
     def __init__(
-        self, loc: Any, scale_diag: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "MultivariateNormalDiagWithSoftplusScale"
+        self,
+        loc: Any = None,
+        scale_diag: Any = None,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "MultivariateNormalDiagWithSoftplusScale",
+        **old_names: Any,
     ) -> None:
+        loc, scale_diag = renamed(old_names, loc=("mu", loc), scale_diag=("diag_stdev", scale_diag))
         (scale,) = float_parameters(scale_diag)
         super().__init__(loc, gen_ops.softplus(scale), None, validate_args, allow_nan_stats, name)
 

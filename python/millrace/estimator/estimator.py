@@ -25,7 +25,6 @@ from millrace.framework.random_seed import set_random_seed
 from millrace.framework.strategy import get_strategy, has_strategy
 from millrace.framework.tensor_util import make_tensor_proto
 from millrace.ops import control_flow_ops
-from millrace.protos import definitions
 from millrace.saved_model.reading import maybe_saved_model_directory
 from millrace.train.checkpoint_management import latest_checkpoint
 from millrace.train.cluster import replica_device_setter
@@ -91,7 +90,7 @@ class Estimator:
         if self._config.model_dir is None:
             self._config = self._config.replace(model_dir=self._model_dir)
         tf_logging.info("Using config: %s", vars(self._config))
-        self._session_config = self._config.session_config or definitions.ConfigProto(allow_soft_placement=True)
+        self._session_config = self._config.config_of_sessions()
         self._device_fn = self._config.device_fn or _get_replica_device_setter(self._config)
         if model_fn is None:
             raise at_user_line(ValueError("model_fn must be provided to Estimator."))

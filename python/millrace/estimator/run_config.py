@@ -206,6 +206,10 @@ class RunConfig:
             before += self._cluster_spec.num_tasks(job)
         return before
 
+    def config_of_sessions(self) -> Any:
+        """session_config, or one where operations may go to other devices than those that they ask for."""
+        return self.session_config or definitions.ConfigProto(allow_soft_placement=True)
+
     def _session_config_of_task(self) -> Any:
         """Sessions of a task that trains know the tasks that hold variables and its own: they wait for no others."""
         if self._task_type not in (TaskType.CHIEF, TaskType.MASTER, TaskType.WORKER, TaskType.PS):

@@ -114,7 +114,7 @@ class Experiment:
         config = self._estimator.config
         if not config.cluster_spec or not config.task_type or config.master is None:
             raise at_user_line(ValueError("Could not start server; be sure to specify cluster_spec, task_type and master, or set TF_CONFIG."))
-        server = _servers.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id, config=config.session_config, start=False)
+        server = _servers.Server(config.cluster_spec, job_name=config.task_type, task_index=config.task_id, config=config.tf_config, start=False)
         server.start()
         return server
 

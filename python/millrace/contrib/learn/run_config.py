@@ -11,6 +11,7 @@ from millrace.contrib.learn.keys import TaskType
 from millrace.estimator import run_config
 from millrace.estimator.run_config import _master
 from millrace.framework.errors import at_user_line
+from millrace.protos import definitions
 from millrace.train.cluster import ClusterSpec
 
 
@@ -59,13 +60,10 @@ class RunConfig(run_config.RunConfig):
             save_checkpoints_secs = run_config._UNSET if save_checkpoints_steps in (None, run_config._UNSET) else None
             save_checkpoints_steps = run_config._UNSET if save_checkpoints_steps is None else save_checkpoints_steps
         both = save_checkpoints_steps not in (None, run_config._UNSET) and save_checkpoints_secs not in (None, run_config._UNSET)
-        if session_config is None:
-            from millrace.protos.definitions import ConfigProto  # type: ignore[attr-defined]
-
-            session_config = ConfigProto(
-                log_device_placement=log_device_placement, inter_op_parallelism_threads=num_cores, intra_op_parallelism_threads=num_cores
-            )
-            session_config.gpu_options.per_process_gpu_memory_fraction = gpu_memory_fraction
+        self._tf_config = definitions.ConfigProto(
+            log_device_placement=log_device_placement, inter_op_parallelism_threads=num_cores, intra_op_parallelism_threads=num_cores
+        )
+        self._tf_config.gpu_options.per_process_gpu_memory_fraction = gpu_memory_fraction
         super().__init__(
             model_dir,
             tf_random_seed,
@@ -89,7 +87,16 @@ class RunConfig(run_config.RunConfig):
         return ", ".join("%s=%r" % item for item in sorted(state.items()))
 
     environment = property(lambda self: self._environment, doc="Where it runs: one of Environment.")
-    tf_config = property(lambda self: self.session_config, doc="The ConfigProto of sessions, under its older name.")
+    tf_config = property(lambda self: self._tf_config, doc="A ConfigProto of num_cores, log_device_placement and gpu_memory_fraction.")
+
+    def config_of_sessions(self) -> Any:
+        """session_config, or without it tf_config, where operations may go to other devices than those that they ask for."""
+        if self.session_config is not None:
+            return self.session_config
+        made = definitions.ConfigProto()
+        made.CopyFrom(self._tf_config)
+        made.allow_soft_placement = True
+        return made
 
     @staticmethod
     def get_task_id() -> int:

@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from millrace import nn as _nn
 from millrace.contrib import layers as _layers
+from millrace.contrib import ndlstm as _ndlstm
 from millrace.contrib.specs.functions import Callable as _Callable
 from millrace.contrib.specs.functions import Composable as _Composable
 from millrace.contrib.specs.functions import External as External
@@ -102,3 +103,12 @@ class Shared(_Composable):
         with _scopes.variable_scope(self.scope or self.name, values=[x], reuse=True if self.scope else None) as scope:
             self.scope = self.scope or scope
             return self.subnet.funcall(x)
+
+
+# Recurrent nets over images, as up to 1.3.
+Lstm2, Lstm2to1, Lstm2to0 = Fun(_ndlstm.separable_lstm), Fun(_ndlstm.reduce_to_sequence), Fun(_ndlstm.reduce_to_final)
+
+
+def Clstm2(n: int, *args: Any, **kw: Any) -> Any:
+    """A convolution of 3 x 3 to n channels, and Lstm2 behind it."""
+    return Cl(n, [3, 3]) | Lstm2(*args, **kw)

@@ -227,3 +227,12 @@ def test_devices_that_are_not_there():
         ValueError, match=r"the following devices to be available: \['/cpu:0', '/gpu:0', '/gpu:1'\]. However this machine only has: \['/cpu:0'\]"
     ):
         tf.keras.utils.multi_gpu_model(model, gpus=2)
+
+
+def test_what_is_fed_has_its_name_of_1_15():
+    model = compiled("sgd")
+    assert [t.op.name for t in model.targets] == ["dense_target"]
+    row = tf.keras.Sequential([L.Dense(2)])
+    row.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="dictionary input to a Sequential Model which doesn't have FeatureLayer as the first layer"):
+        row.fit({"dense_input": X}, Y)

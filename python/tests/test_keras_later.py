@@ -341,6 +341,15 @@ def test_activations_of_tensorflow_2_have_their_names_of_1():
     assert tf.keras.activations.serialize(activation) == "softmax" == tf.keras.layers.Dense(2, activation=activation).get_config()["activation"]
 
 
+@pytest.mark.parametrize("implementation", [1, 2, 3])
+def test_what_is_connected_locally_takes_arrays_too(implementation):
+    layer = tf.keras.layers.LocallyConnected1D(2, 2, implementation=implementation)
+    x = np.random.RandomState(0).rand(2, 4, 3).astype(np.float32)
+    outputs = [layer(tf.constant(x)), layer.call(x)]
+    wanted, found = tf.keras.backend.get_session().run(outputs)
+    np.testing.assert_array_equal(wanted, found)
+
+
 def test_layers_are_activations():
     model = tf.keras.Sequential([tf.keras.layers.Dense(1, activation=tf.keras.layers.LeakyReLU(0.25), input_dim=1, kernel_initializer="ones")])
     with tf.keras.utils.custom_object_scope({"LeakyReLU": tf.keras.layers.LeakyReLU}):

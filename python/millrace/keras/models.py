@@ -17,6 +17,7 @@ from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers
 from millrace.keras.optimizer_base import Optimizer
+from millrace.layers.columns import _BaseFeaturesLayer
 from millrace.layers.nodes import arranged, listed, one_or_all, with_leaves
 import millrace.keras.layers  # noqa: F401 - the classes that models are read from
 from millrace.layers.operations import AddLoss, AddMetric, TensorFlowOpLayer
@@ -138,6 +139,9 @@ class Sequential(Model):
             raise at_user_line(TypeError("Sequential model cannot be built: model is empty. Add some layers first."))
         if isinstance(shape, dict):
             first = waiting.pop(0)
+            if not isinstance(first, _BaseFeaturesLayer):
+                message = "Passing a dictionary input to a Sequential Model which doesn't have FeatureLayer as the first layer is an error: got %s first."
+                raise at_user_line(ValueError(message % type(first).__name__))
             self._become(list(shape.values()), [first(shape)], [first])
         else:
             self._build_input_shape = (None, *TensorShape(shape).as_list()[1:])

@@ -111,7 +111,7 @@ class LocallyConnected2D(_Conv):
 
     def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
-        output = self._joined(self._out, self.filters)
+        inputs, output = convert_to_tensor(inputs), self._joined(self._out, self.filters)
         if self.implementation == 1:
             made = K.local_conv(inputs, self.kernel, self.kernel_size, self.strides, self._out, self.data_format)
         else:

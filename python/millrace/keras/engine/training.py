@@ -204,6 +204,15 @@ class Model(TrainingLoops, SavedWeights, Network):
         if getattr(self, "outputs", None):
             self._make_losses()
 
+    @staticmethod
+    def _target(given: Any, output: Any, name: str, function: Any) -> Any:
+        """What an output is compared with: a tensor that was given, or else a placeholder, outside of the scope of losses as in 1.15."""
+        if given is not None:
+            return convert_to_tensor(given)
+        rank, integers = K.ndim(output), function is losses.sparse_categorical_crossentropy
+        kind = "int64" if integers else K.floatx() if not output.dtype.is_floating else output.dtype.base_dtype.name
+        return K.placeholder(None if integers or not rank else [None] * rank, dtype=kind, name=name + "_target")
+
     def _check_strategy(self) -> None:
         """ValueError within a strategy for variables that were made outside of it."""
         strategy = get_strategy()
@@ -276,24 +285,15 @@ class Model(TrainingLoops, SavedWeights, Network):
         self.metrics_names: List[str] = ["loss"]
         self._measures: List[Any] = []
         self._counting: Dict[int, Any] = {}  # metrics, which count over batches, by their place among the measures: all but the loss
+        given = [f if f is None else self._target(*of) for f, *of in zip(functions, targets, outputs, names, functions)]
         with name_scope("loss"):
             for i, (y, name, function, share, mode) in enumerate(zip(outputs, names, functions, shares, modes)):
                 if function is None:
                     self.targets.append(None)
                     self.sample_weights.append(None)  # type: ignore[arg-type]
                     continue
-                rank, integers = K.ndim(y), function is losses.sparse_categorical_crossentropy
-                target = targets[i]
-                if target is None:
-                    target = K.placeholder(
-                        None if integers or not rank else [None] * rank,
-                        dtype="int64" if integers else K.floatx() if not y.dtype.is_floating else y.dtype.base_dtype.name,
-                        name=name + "_target",
-                    )
-                    self._feed_targets.append(target)
-                else:
-                    target = convert_to_tensor(target)
-                    self._feed_targets.append(target if K.is_placeholder(target) else None)
+                target = given[i]
+                self._feed_targets.append(target if targets[i] is None or K.is_placeholder(target) else None)
                 weights = array_ops.placeholder_with_default(
                     np.ones([1] * (2 if mode == "temporal" else 1), np.float32), [None] * (2 if mode == "temporal" else 1), name=name + "_sample_weights"
                 )

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What gRPC's transport does beyond what all do: who may connect. What strangers get is in hostile_test.cc.
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -297,6 +298,18 @@ std::string Peer(RpcTransport& transport, const std::string& address) {
   auto channel = transport.Connect(address);
   const auto got = CallAndWait(**channel, "Peer", {});
   return got.ok() ? std::string(*got) : got.status().ToString();
+}
+
+// A mapping of its own would be given back as soon as it is free, and its pages taken anew for the next message.
+TEST(GrpcMemory, OfPiecesOfMessagesIsKept) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "skipped: the sanitizer has an allocator of its own";
+#endif
+  const auto transport = NewGrpcTransport(Env::Default()).value();
+  const size_t mappings = mallinfo2().hblks;
+  void* volatile piece = malloc(size_t{16} << 20);
+  EXPECT_EQ(mallinfo2().hblks, mappings);
+  free(piece);
 }
 
 TEST(LocalFirst, GoesThroughSharedMemoryWhereThatGoes) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transport, and the function by which it leaves this library.
+#include <cstdlib>
+
+#include "absl/base/call_once.h"
 #include "absl/base/internal/cycleclock.h"
 #include "absl/strings/string_view.h"
 #include "cluster/grpc/channel.h"
@@ -39,6 +42,16 @@ class GrpcTransport final : public RpcTransport {
   std::unique_ptr<Poller> poller_ ABSL_GUARDED_BY(mu_);  // of all channels
 };
 
+// gRPC reads a large message into pieces of some MB, of which malloc by default gives the pages back to the system as
+// soon as they are free: the next message takes them anew, one by one. Malloc keeps what is no larger than the largest
+// piece that was freed before (mallopt(3), M_MMAP_THRESHOLD), up to twice as much in all: so it sees one of the most
+// that counts, 32 MiB, which nobody touches. Where somebody has set these limits, nothing changes.
+void KeepPagesOfMessages() {
+  constexpr size_t kMost = (size_t{32} << 20) - (size_t{64} << 10);
+  void* volatile piece = malloc(kMost);
+  free(piece);
+}
+
 }  // namespace
 }  // namespace millrace::grpc_transport
 
@@ -52,6 +65,8 @@ extern "C" __attribute__((visibility("default"))) const char* MR_NewGrpcTranspor
   // is ENOENT, and the connection that was being made is given up. So the rate is read before there are connections.
   absl::base_internal::CycleClock::Frequency();
   grpc_transport::TakeOverLog();
+  static absl::once_flag kept;
+  absl::call_once(kept, grpc_transport::KeepPagesOfMessages);
   auto credentials = grpc_transport::Credentials::Make(*env, *options);
   *status = credentials.status();
   if (status->ok()) *transport = new grpc_transport::GrpcTransport(*env, *options, *std::move(credentials));

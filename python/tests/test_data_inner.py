@@ -78,3 +78,19 @@ def test_options_of_a_program():
     for wrong, kind in (((), ValueError), ((0,), TypeError)):
         with pytest.raises(kind):
             options.merge_options(*wrong)
+
+
+def test_readers_are_made_of_no_other_data_set():
+    made = [tf.data.FixedLengthRecordDataset("file", 4), tf.data.TextLineDataset("file"), tf.data.TFRecordDataset("file")]
+    assert [len(dataset._inputs()) for dataset in made] == [0, 0, 1]
+
+
+def test_an_iterator_in_another_graph_is_warned_of(monkeypatch):
+    told = []
+    monkeypatch.setattr(tf.logging, "warning", lambda message, *values: told.append(message % values))
+    numbers = tf.data.Dataset.range(3)
+    numbers.make_one_shot_iterator()
+    assert not told
+    with tf.Graph().as_default():
+        numbers.make_one_shot_iterator()
+    assert len(told) == 1 and "created in the same graph as the iterator" in told[0]

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
+from millrace import tf_logging
 from millrace.data import components, structure
 from millrace.data.functions import Function, factory, with_state
 from millrace.data.iterators import Iterator
@@ -18,7 +19,7 @@ from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework import errors
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.framework.graph import Tensor, control_dependencies, get_default_graph, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.framework.static_values import constant_value_as_shape
 from millrace.framework.tensor_shape import TensorShape
@@ -231,6 +232,12 @@ class Dataset(OfContrib):
 
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator that needs no initialization. The data set must need no state: neither placeholders nor variables."""
+        if self._tensor.graph is not get_default_graph():
+            tf_logging.warning(
+                "The data set %r was made in another graph than its iterator is made in, as where an input_fn reads one that lies outside of it. Please ensure "
+                "that all datasets in the pipeline are created in the same graph as the iterator.",
+                self,
+            )
         name = factory(self._optimized())
         with control_dependencies(None):
             handle = gen_ops.one_shot_iterator(name, *self._spec)

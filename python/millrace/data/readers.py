@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 from millrace.data.dataset import Dataset, _int64
 from millrace.framework import dtypes
@@ -61,7 +61,14 @@ class _TFRecordDataset(_Records):
         super().__init__(gen_ops.tf_record_dataset(_names(filenames), _or(compression_type, ""), _int64(_or(buffer_size, 0))))
 
 
-class TextLineDataset(_Records):
+class _Source(_Records):
+    """One of which it is said that it is made of no other: the names of its files are its own."""
+
+    def _inputs(self) -> List[Dataset]:
+        return []
+
+
+class TextLineDataset(_Source):
     """The lines of text files, one file after the other; with num_parallel_reads one line of each of so many files in turns."""
 
     def __init__(self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None) -> None:
@@ -71,7 +78,7 @@ class TextLineDataset(_Records):
         super().__init__(_records(filenames, num_parallel_reads, read))
 
 
-class FixedLengthRecordDataset(_Records):
+class FixedLengthRecordDataset(_Source):
     """Records of one length, between a header and a footer of each file; with num_parallel_reads one of each of so many files in turns."""
 
     def __init__(

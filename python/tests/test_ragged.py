@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ragged tensors: how they are made, indexed, broadcast, repeated and reduced, compared with nested lists."""
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -219,6 +221,8 @@ def test_functions_of_the_modules_take_ragged_tensors():
 
     words = tf.ragged.constant([["a", "bc"], ["d"]])
     assert run(names.module("python.ops.string_ops").string_join([words, "!"])) == [[b"a!", b"bc!"], [b"d!"]]
+    packed = tf.ragged.constant([[zlib.compress(b"a")], []])
+    assert run(names.module("python.ops.parsing_ops").decode_compressed(packed, "ZLIB")) == [[b"a"], []]
     assert run(names.module("python.ops.gen_bitwise_ops").invert(tf.ragged.constant([[0], [5, 1]]))) == [[-1], [-6, -2]]
 
 
@@ -267,3 +271,14 @@ def test_masks_and_indices_of_other_rows_are_refused():
     mask = tf.placeholder_with_default([True], [None])
     with pytest.raises(tf.errors.InvalidArgumentError, match="mask and data differ"):
         run(tf.ragged.boolean_mask(matrix, mask))
+
+
+def test_numbers_as_conditions():
+    assert run(tf.where(tf.ragged.constant([[-2.0, 0.0], [], [0.0, 3.0]]))) == [[0, 0], [2, 1]]
+    assert run(tf.where(tf.ragged.constant([[True], [False, True]]))) == [[0, 0], [1, 1]]
+
+
+def test_gathers_with_defaults_within_rows_of_one_length():
+    letters = tf.ragged.constant([[["h"] * 8, ["w"] * 8], [["b"] * 8]], ragged_rank=1)
+    places = tf.ragged.constant([[[0, 100, 1], [0, 1, 0]], [[1, 0, 0]]], ragged_rank=1)
+    assert run(gathers.batch_gather_with_default(letters, places, "-")) == [[[b"h", b"-", b"h"], [b"w"] * 3], [[b"b"] * 3]]

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from millrace.framework import dtypes
+from millrace.framework import dispatch, dtypes
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
@@ -353,3 +353,6 @@ def parse_tensor(serialized: Any, out_type: Any, name: Optional[str] = None) -> 
 def serialize_tensor(tensor: Any, name: Optional[str] = None) -> Tensor:
     """The tensor as a serialized TensorProto."""
     return gen_ops.serialize_tensor(tensor, name=name)
+
+
+dispatch.install(globals(), ["decode_compressed"])

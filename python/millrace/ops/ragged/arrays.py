@@ -166,12 +166,12 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Optional[str] = No
     if (x is None) != (y is None):
         raise at_user_line(ValueError("x and y must be either both None or both non-None"))
     with name_scope(name, "RaggedWhere", []):
-        condition = convert_to_tensor_or_ragged(condition, dtypes.bool_)
-        if x is None:
+        condition = convert_to_tensor_or_ragged(condition, None if x is None else dtypes.bool_)
+        if x is None:  # numbers hold where they are not 0
             if not isinstance(condition, RaggedTensor):
                 return array_ops.where(condition)
             places = conversions.to_sparse(condition, None)
-            return array_ops.boolean_mask(places.indices, places.values)
+            return array_ops.boolean_mask(places.indices, math_ops.cast(places.values, dtypes.bool_))
         condition, x, y = match_row_splits_dtypes(condition, convert_to_tensor_or_ragged(x), convert_to_tensor_or_ragged(y))
         ragged = [is_ragged(v) for v in (condition, x, y)]
         if not any(ragged):

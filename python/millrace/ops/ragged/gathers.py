@@ -136,9 +136,10 @@ def _with_default(params: Any, indices: Any, default: Tensor) -> Any:
     if indices.shape.ndims == 1 and not is_ragged(indices):
         rows = params.nrows(indices.dtype) if isinstance(params, RaggedTensor) else array_ops.shape(params, out_type=indices.dtype.base_dtype)[0]
         return _rows(_padded(params, default), _shifted(indices, rows))
-    if default.get_shape().ndims == 0 and isinstance(params, RaggedTensor) and params.flat_values.get_shape().ndims not in (1, None):
-        raise at_user_line(ValueError("default_value must have the shape %s of the values" % params.flat_values.get_shape()[1:]))
     asked, there = indices.shape.ndims, params.shape.ndims
+    whole_rows = isinstance(params, RaggedTensor) and params.flat_values.get_shape().ndims not in (1, None) and asked != there
+    if default.get_shape().ndims == 0 and whole_rows:
+        raise at_user_line(ValueError("default_value must have the shape %s of the values" % params.flat_values.get_shape()[1:]))
     if asked is not None and there is not None and asked > there:
         raise at_user_line(ValueError("params must have as many dimensions as indices, or more"))
     kind = next((v.row_splits.dtype.base_dtype for v in (params, indices) if isinstance(v, RaggedTensor)), dtypes.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest and the smallest of numbers with NaN among them is NaN, wherever it stands."""
+"""The largest and the smallest of numbers with NaN among them is NaN, wherever it stands; numbers too small for a full mantissa are 0."""
 
 import numpy as np
 import pytest
@@ -110,3 +110,41 @@ def test_moments_survive_outliers_and_drift(sess, channels):
     wide = x.astype(np.float64)
     np.testing.assert_allclose(mean, wide.mean(0), rtol=3e-7)
     np.testing.assert_allclose(variance, wide.var(0, ddof=1), rtol=3e-6)
+
+
+# What TensorFlow 1.15 computes of them, on one thread or several.
+DENORMAL = {
+    "sums": lambda x: x + 0,
+    "products": lambda x: x * 3,
+    "products with large numbers": lambda x: x * 1e20,
+    "totals": lambda x: tf.reduce_sum(tf.stack([x, x]), 0),
+    "matrix products": lambda x: tf.matmul(x[None], tf.ones_like(x)[:, None]),
+    "order": lambda x: tf.cast(tf.greater(x, 0), tf.float32),
+    "equality": lambda x: tf.cast(tf.not_equal(x, 0), tf.float32),
+    "the larger": lambda x: tf.maximum(x, 0),
+    "roots": tf.sqrt,
+    "signs": tf.sign,
+    "other types": lambda x: tf.cast(x, tf.float64 if x.dtype == tf.float32 else tf.float32),
+    "quotients": lambda x: x * 0 + np.finfo(x.dtype.as_numpy_dtype).tiny / tf.fill(tf.shape(x), tf.cast(1e5, x.dtype)),
+}
+
+
+@pytest.mark.parametrize("count", [1, 7, 300000])
+@pytest.mark.parametrize("dtype, tiny", [(np.float32, 1e-40), (np.float64, 1e-310)])
+@pytest.mark.parametrize("fed", [True, False])
+def test_denormal_numbers_are_zero(sess, count, dtype, tiny, fed):
+    x = np.full(count, tiny, dtype)
+    given = tf.placeholder(dtype, [None]) if fed else tf.constant(x)
+    found = sess.run({what: op(given) for what, op in DENORMAL.items()}, {given: x} if fed else {})
+    assert [what for what, y in found.items() if y.any()] == []
+    moved = [tf.identity(given), tf.concat([given, given], 0)[:count], tf.gather(given, np.arange(count))]
+    assert all(y.tobytes() == x.tobytes() for y in sess.run(moved, {given: x} if fed else {}))
+    assert (x * 2).all()  # where the program computes nothing has changed
+
+
+def test_a_variable_that_decays_ends_at_zero(sess):
+    v = tf.Variable(tf.fill([1000], 1e-36))
+    step = v.assign(v * 0.1)
+    sess.run(v.initializer)
+    values = [sess.run(step)[0] for _ in range(3)]
+    assert values[0] == np.float32(1e-36) * np.float32(0.1) and values[1:] == [0, 0]

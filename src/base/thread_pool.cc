@@ -40,6 +40,7 @@
 
 #include "base/current_thread.h"
 #include "base/env.h"
+#include "base/flushed_denormals.h"
 #include "base/futex.h"
 #include "base/granted_processors.h"
 #include "base/help_point.h"
@@ -274,6 +275,7 @@ struct ThreadPool::Impl final : HelpPoint::Helpable {
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
     signals_are_blocked = true;
     pthread_setname_np(pthread_self(), "millrace");
+    const FlushedDenormals flushed;
     int credit = kMaxCredit;
     while (true) {
       if (RunQueued() || HelpOne()) continue;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/flushed_denormals.h"
 #include "base/logging.h"
 
 namespace millrace {
@@ -38,6 +39,7 @@ Status WaitingThreads::Run(absl::AnyInvocable<void() &&> call) {
 }
 
 void WaitingThreads::Loop() {
+  const FlushedDenormals flushed;
   mu_.Lock();
   const auto has_call = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !calls_.empty(); };
   while (mu_.AwaitWithTimeout(absl::Condition(&has_call), kIdleThreadLives)) {

@@ -6,6 +6,7 @@
 
 #include "autodiff/gradients.h"
 #include "base/exceptions.h"
+#include "base/flushed_denormals.h"
 #include "client/interruptible.h"
 #include "client/random_state.h"
 #include "kernel/device_env.h"
@@ -108,16 +109,19 @@ class LocalSession final : public Session, public Interruptible {
   Status Run(const wire::RunOptions* options, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
              absl::Span<const Output> fetches, absl::Span<Node* const> targets, std::vector<Tensor>* outputs,
              wire::RunMetadata* metadata) override {
+    const FlushedDenormals flushed;
     return held()->session->Run({}, options, feeds, feed_values, fetches, targets, outputs, metadata);
   }
 
   StatusOr<std::string> PartialRunSetup(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                         absl::Span<Node* const> targets) override {
+    const FlushedDenormals flushed;
     return held()->coordinator().PartialRunSetup(
         {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});
   }
   Status PartialRun(const std::string& handle, absl::Span<const Output> feeds, absl::Span<const Tensor> feed_values,
                     absl::Span<const Output> fetches, std::vector<Tensor>* outputs) override {
+    const FlushedDenormals flushed;
     return held()->coordinator().PartialRun(handle, feeds, feed_values, fetches, outputs);
   }
   Status ReleasePartialRun(const std::string& handle) override {
@@ -128,6 +132,7 @@ class LocalSession final : public Session, public Interruptible {
 
   StatusOr<Explanation> Explain(absl::Span<const Output> feeds, absl::Span<const Output> fetches,
                                 absl::Span<Node* const> targets) override {
+    const FlushedDenormals flushed;
     return held()->coordinator().Explain(
         {{feeds.begin(), feeds.end()}, {fetches.begin(), fetches.end()}, {targets.begin(), targets.end()}});
   }

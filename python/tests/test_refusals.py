@@ -61,6 +61,34 @@ STEPS = [
     ),
     ("batch_dim == seq_dim", lambda: tf.reverse_sequence(fed(np.zeros([3, 2])), fed(np.arange(3)), seq_axis=0)),
     ("requested shape requires a multiple of 4", lambda: tf.sparse_reshape(tf.SparseTensor([[0, 1]], [1], fed(np.int64([5, 6]))), [4, -1])),
+    ("Requires delta != 0: 0", lambda: tf.range(fed(np.int32(1)), 5, fed(np.int32(0)))),
+    ("Requires start <= limit when delta > 0: 5/1", lambda: tf.range(fed(np.int32(5)), 1, 1)),
+    ("Requires start >= limit when delta < 0: 1/5", lambda: tf.range(fed(np.float32(1)), 5.0, -1.0)),
+    ("Requires num > 0: 0", lambda: tf.linspace(1.0, 2.0, fed(np.int32(0)))),
+    ("There can only be one -1 in the input", lambda: tf.split(np.zeros([4, 2]), fed(np.int32([-1, -1])), num=2)),
+    (
+        "Determined shape must either match input shape along split_dim exactly if fully specified, or be less than the size of the input along split_dim "
+        "if not fully specified.  Got: 5",
+        lambda: tf.split(np.zeros([4, 2]), fed(np.int32([-1, 5])), num=2),
+    ),
+    (
+        "size of the split_tensor must be 1-D and have the same elements as outputs got 1 -D and 3",
+        lambda: tf.split(np.ones([4]), fed(np.int32([1, 3, 0])), num=2),
+    ),
+    ("segment_ids should be a vector", lambda: tf.segment_sum(np.ones([3, 2]), fed(np.int32([[1], [2], [2]])))),
+    ("segment_ids should be the same size as dimension 0 of input.", lambda: tf.segment_max(np.ones([3, 2]), fed(np.int32([0, 0])))),
+    (
+        r"data.shape = \[3,2\] does not start with segment_ids.shape = \[2,2\]",
+        lambda: tf.unsorted_segment_sum(fed(np.ones([3, 2])), fed(np.int32([[0, 1], [0, 2]])), 3),
+    ),
+    ("Input num_segments == -3 must not be negative.", lambda: tf.unsorted_segment_sum(np.ones([3]), [0, 1, 0], fed(np.int32(-3)))),
+    (r"segment_ids\[1\] = 7 is out of range \[0, 3\)", lambda: tf.unsorted_segment_sum(np.ones([3]), fed(np.int32([0, 7, 0])), 3)),
+    (r"Bad: indices\[2\] == 3 out of range \[0, 3\)", lambda: tf.sparse_segment_sum(np.ones([3, 2]), fed(np.int32([0, 1, 3])), [0, 0, 1])),
+    ("segment_ids and indices should have same size.", lambda: tf.sparse_segment_mean(np.ones([3, 2]), [0, 1, 2], fed(np.int32([0, 0])))),
+    ("segment ids must be < num_segments", lambda: tf.sparse_segment_sum(np.ones([3, 2]), [0, 1, 2], fed(np.int32([0, 0, 3])), num_segments=3)),
+    (r"Input must have at least n\+1 columns", lambda: tf.contrib.nn.nth_element(np.ones([3, 2]), fed(np.int32(2)))),
+    (r"N must be scalar, got shape \[1\]", lambda: tf.contrib.nn.nth_element(np.ones([3, 2]), fed(np.int32([1])))),
+    ("Input must be >= 1-D", lambda: tf.contrib.nn.nth_element(fed(np.ones([])), 0)),
 ]
 
 

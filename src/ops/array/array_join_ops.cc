@@ -147,7 +147,7 @@ Status SplitShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(auto axis, c.ConstantInt(0));
   const PartialShape& in = c.input(1);
   if (!in.has_rank()) return absl::OkStatus();
-  if (in.rank() == 0) return InvalidArgument("a scalar cannot be split");
+  if (in.rank() == 0) return InvalidArgument("Can't split scalars");
   PartialShape out = PartialShape::UnknownOfRank(in.rank());
   if (axis) {
     MR_ASSIGN_OR_RETURN(int at, c.Axis(*axis, in.rank()));
@@ -172,7 +172,7 @@ Status ResolveSizes(std::vector<int64_t>* sizes, int64_t dim) {
   int64_t* open = nullptr;
   for (int64_t& s : *sizes) {
     if (s == -1) {
-      if (open != nullptr) return InvalidArgument("There can only be one -1 in size_splits.");
+      if (open != nullptr) return InvalidArgument("There can only be one -1 in the input.");
       open = &s;
     } else if (s < 0 || !CheckedAdd(sum, s, &sum)) {
       return InvalidArgument("size_splits has the bad size ", s);
@@ -194,7 +194,7 @@ Status SplitVShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(auto sizes, c.ConstantInts(1));
   const PartialShape& in = c.input(0);
   if (!in.has_rank()) return absl::OkStatus();
-  if (in.rank() == 0) return InvalidArgument("a scalar cannot be split");
+  if (in.rank() == 0) return InvalidArgument("Can't split scalars");
   int at = -1;
   if (axis) {
     MR_ASSIGN_OR_RETURN(at, c.Axis(*axis, in.rank()));

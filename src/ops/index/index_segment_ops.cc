@@ -18,7 +18,7 @@ Status UnsortedSegmentShape(ShapeContext& c) {
   const PartialShape& ids = c.input(1);
   MR_RETURN_IF_ERROR(c.RequireScalar(2));
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> count, c.ConstantInt(2));
-  if (count && *count < 0) return InvalidArgument("num_segments must not be negative, got ", *count);
+  if (count && *count < 0) return InvalidArgument("Input num_segments == ", *count, " must not be negative.");
   if (!data.has_rank() || !ids.has_rank()) return absl::OkStatus();
   if (ids.rank() > data.rank()) {
     return InvalidArgument(

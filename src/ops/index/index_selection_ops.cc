@@ -159,10 +159,11 @@ Status RangeShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> start, c.ConstantInt(0));
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> limit, c.ConstantInt(1));
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> delta, c.ConstantInt(2));
-  if (delta && *delta == 0) return InvalidArgument("delta must not be 0");
+  if (delta && *delta == 0) return InvalidArgument("Requires delta != 0");
   if (!start || !limit || !delta) return absl::OkStatus();
   if (*delta > 0 ? *start > *limit : *start < *limit) {
-    return InvalidArgument("delta ", *delta, " does not lead from ", *start, " to ", *limit);
+    return InvalidArgument(
+        "Requires start ", *delta > 0 ? "<= limit when delta > 0: " : ">= limit when delta < 0: ", *start, "/", *limit);
   }
   int64_t span;
   if (!CheckedSub(*limit, *start, &span)) return absl::OkStatus();  // the kernel refuses or answers
@@ -178,7 +179,7 @@ Status RangeShape(ShapeContext& c) {
 Status LinSpaceShape(ShapeContext& c) {
   for (int i = 0; i < 3; ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> num, c.ConstantInt(2));
-  if (num && *num < 1) return InvalidArgument("num must be positive, got ", *num);
+  if (num && *num < 1) return InvalidArgument("Requires num > 0: ", *num);
   c.set_output(0, PartialShape::Of({num ? *num : -1}));
   return absl::OkStatus();
 }

@@ -315,13 +315,14 @@ Status SplitV(KernelContext& ctx) {
   MR_ASSIGN_OR_RETURN(Ints sizes, IntVectorOf(ctx.input(1), "size_splits"));
   MR_ASSIGN_OR_RETURN(int axis, SplitAxis(ctx.input(2), in));
   if (static_cast<int>(sizes.size()) != ctx.num_outputs()) {
-    return InvalidArgument("size_splits must have num_split = ", ctx.num_outputs(), " elements, got ", sizes.size());
+    return InvalidArgument("size of the split_tensor must be 1-D and have the same elements as outputs got 1 -D and ",
+                           sizes.size(), " elements, wanted ", ctx.num_outputs());
   }
   int64_t* open = nullptr;
   int64_t sum = 0;
   for (int64_t& s : sizes) {
     if (s == -1) {
-      if (open != nullptr) return InvalidArgument("There can only be one -1 in size_splits.");
+      if (open != nullptr) return InvalidArgument("There can only be one -1 in the input.");
       open = &s;
     } else if (s < 0 || !CheckedAdd(sum, s, &sum)) {
       return InvalidArgument("Split sizes must be >= 0. Got: ", s);
@@ -329,7 +330,9 @@ Status SplitV(KernelContext& ctx) {
   }
   if (open == nullptr ? sum != in.dim(axis) : sum > in.dim(axis)) {
     return InvalidArgument(
-        "size_splits must sum to the dimension of value along axis ", axis, " = ", in.dim(axis), ", but got ", sum);
+        "Determined shape must either match input shape along split_dim exactly if fully specified, or be less than "
+        "the size of the input along split_dim if not fully specified.  Got: ",
+        sum, ", wanted the dimension along axis ", axis, ", ", in.dim(axis));
   }
   if (open != nullptr) *open = in.dim(axis) - sum;
   return SplitInto(ctx, in, axis, sizes);

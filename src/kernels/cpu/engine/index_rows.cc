@@ -201,7 +201,10 @@ std::vector<int64_t> DimsOf(const Shape& s, int from, int to) {
   return {s.dims().begin() + from, s.dims().begin() + to};
 }
 
-Status IndexOutOfRange(absl::string_view name, const Shape& shape, int64_t at, int64_t value, int64_t limit) {
+namespace {
+
+Status NotInRange(absl::string_view name, const Shape& shape, int64_t at, int64_t value, int64_t limit,
+                  absl::string_view is) {
   std::vector<int64_t> position(static_cast<size_t>(shape.rank()));
   for (int i = shape.rank() - 1; i >= 0; --i) {
     const int64_t d = std::max<int64_t>(shape.dim(i), 1);
@@ -209,7 +212,13 @@ Status IndexOutOfRange(absl::string_view name, const Shape& shape, int64_t at, i
     at /= d;
   }
   return InvalidArgument(name, position.empty() ? "" : absl::StrCat("[", absl::StrJoin(position, ","), "]"), " = ",
-                         value, " is not in [0, ", limit, ")");
+                         value, " ", is, " [0, ", limit, ")");
+}
+
+}  // namespace
+
+Status IndexOutOfRange(absl::string_view name, const Shape& shape, int64_t at, int64_t value, int64_t limit) {
+  return NotInRange(name, shape, at, value, limit, "is not in");
 }
 
 Status CheckIndices(absl::string_view name, const Tensor& t, int64_t limit) {
@@ -224,14 +233,15 @@ Status CheckIndices(absl::string_view name, const Tensor& t, int64_t limit) {
 }
 
 Status CheckIndicesBelow(absl::string_view name, const Tensor& t, int64_t limit) {
+  constexpr absl::string_view kIs = "is out of range";  // in TensorFlow's words for segments
   const int64_t n = t.num_elements();
   if (t.dtype() == DType::kInt32) {
     const int64_t at = FirstNotBelow(t.data<int32_t>(), n, limit);
-    return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int32_t>()[at], limit);
+    return at < 0 ? absl::OkStatus() : NotInRange(name, t.shape(), at, t.data<int32_t>()[at], limit, kIs);
   }
   if (t.dtype() != DType::kInt64) return InvalidArgument(name, " must be int32 or int64, got ", DTypeName(t.dtype()));
   const int64_t at = FirstNotBelow(t.data<int64_t>(), n, limit);
-  return at < 0 ? absl::OkStatus() : IndexOutOfRange(name, t.shape(), at, t.data<int64_t>()[at], limit);
+  return at < 0 ? absl::OkStatus() : NotInRange(name, t.shape(), at, t.data<int64_t>()[at], limit, kIs);
 }
 
 Status RequireScalar(absl::string_view name, const Tensor& t) {

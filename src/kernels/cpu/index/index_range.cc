@@ -17,14 +17,24 @@
 namespace millrace {
 namespace {
 
+// In TensorFlow's words.
+template <typename T>
+Status CheckRange(T start, T limit, T delta) {
+  if (delta == 0) return InvalidArgument("Requires delta != 0: ", delta);
+  if (delta > 0 && start > limit) {
+    return InvalidArgument("Requires start <= limit when delta > 0: ", start, "/", limit);
+  }
+  if (delta < 0 && start < limit) {
+    return InvalidArgument("Requires start >= limit when delta < 0: ", start, "/", limit);
+  }
+  return absl::OkStatus();
+}
+
 template <typename T>
 Status IntegerRange(KernelContext& ctx) {
   using U = std::make_unsigned_t<T>;
   const T start = *ctx.input(0).data<T>(), limit = *ctx.input(1).data<T>(), delta = *ctx.input(2).data<T>();
-  if (delta == 0) return InvalidArgument("delta must not be 0");
-  if (delta > 0 ? start > limit : start < limit) {
-    return InvalidArgument("delta ", delta, " does not lead from ", start, " to ", limit);
-  }
+  MR_RETURN_IF_ERROR(CheckRange(start, limit, delta));
   // Distances fit in the unsigned type even where they do not in T.
   const U span =
       delta > 0 ? static_cast<U>(limit) - static_cast<U>(start) : static_cast<U>(start) - static_cast<U>(limit);
@@ -50,10 +60,7 @@ Status FloatRange(KernelContext& ctx) {
   if (!std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta)) {
     return InvalidArgument("start, limit and delta must be finite, got ", start, ", ", limit, ", ", delta);
   }
-  if (delta == 0) return InvalidArgument("delta must not be 0");
-  if (delta > 0 ? start > limit : start < limit) {
-    return InvalidArgument("delta ", delta, " does not lead from ", start, " to ", limit);
-  }
+  MR_RETURN_IF_ERROR(CheckRange(start, limit, delta));
   const double count = std::ceil((limit - start) / delta);
   if (!(count < 0x1p62)) return InvalidArgument("a range of ", count, " elements is too long");
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make({static_cast<int64_t>(count)}));
@@ -86,7 +93,7 @@ Status LinSpace(KernelContext& ctx) {
   const char* names[] = {"start", "stop", "num"};
   for (int i = 0; i < 3; ++i) MR_RETURN_IF_ERROR(RequireScalar(names[i], ctx.input(i)));
   MR_ASSIGN_OR_RETURN(int64_t num, ctx.input(2).IntScalar());
-  if (num < 1) return InvalidArgument("num must be positive, got ", num);
+  if (num < 1) return InvalidArgument("Requires num > 0: ", num);
   MR_ASSIGN_OR_RETURN(Shape shape, Shape::Make({num}));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
   VisitTypes<float, double, BFloat16>(out->dtype(), [&]<typename T>() {

@@ -27,7 +27,7 @@ Status CheckPlaces(const Tensor& t, int64_t limit, absl::string_view what) {
   size_t i = 0;
   while (i + 1 < values.size() && InRange(values[i], limit)) ++i;
   if (what == "indices") {
-    return InvalidArgument("indices[", i, "] == ", values[i], " out of range [0, ", limit, ")");
+    return InvalidArgument("Bad: indices[", i, "] == ", values[i], " out of range [0, ", limit, ")");
   }
   return InvalidArgument(what, " ", values[i], " out of range [0, ", limit, "), at ", i);
 }
@@ -35,10 +35,12 @@ Status CheckPlaces(const Tensor& t, int64_t limit, absl::string_view what) {
 template <RowOp op, SegmentFinish finish>
 Status SegmentKernel(KernelContext& ctx) {
   const Tensor& data = ctx.input(0);
-  MR_RETURN_IF_ERROR(RequireVector("segment_ids", ctx.input(1)));
+  if (ctx.input(1).rank() != 1) {
+    return InvalidArgument("segment_ids should be a vector. Got shape ", ctx.input(1).shape().ToString());
+  }
   if (data.rank() < 1) return InvalidArgument("data must have at least one dimension, got a scalar");
   if (data.dim(0) != ctx.input(1).num_elements()) {
-    return InvalidArgument("segment_ids should be the same size as dimension 0 of data: there are ",
+    return InvalidArgument("segment_ids should be the same size as dimension 0 of input. There are ",
                            ctx.input(1).num_elements(), " ids and ", data.dim(0), " rows");
   }
   const SegmentIds ids(ctx.input(1));
@@ -62,8 +64,8 @@ Status SparseSegmentKernel(KernelContext& ctx) {
   MR_RETURN_IF_ERROR(RequireVector("segment_ids", ctx.input(2)));
   if (data.rank() < 1) return InvalidArgument("data must have at least one dimension, got a scalar");
   if (ctx.input(1).num_elements() != ctx.input(2).num_elements()) {
-    return InvalidArgument(
-        "there are ", ctx.input(1).num_elements(), " indices but ", ctx.input(2).num_elements(), " segment ids");
+    return InvalidArgument("segment_ids and indices should have same size. There are ", ctx.input(1).num_elements(),
+                           " indices and ", ctx.input(2).num_elements(), " ids");
   }
   MR_RETURN_IF_ERROR(CheckPlaces(ctx.input(1), data.dim(0), "indices"));
   MR_ASSIGN_OR_RETURN(WideIndices rows, WideIndices::Make(ctx, ctx.input(1)));
@@ -73,7 +75,7 @@ Status SparseSegmentKernel(KernelContext& ctx) {
   if (ctx.num_inputs() > 3) {
     MR_RETURN_IF_ERROR(RequireScalar("num_segments", ctx.input(3)));
     MR_ASSIGN_OR_RETURN(count, ctx.input(3).IntScalar());
-    if (count < used) return InvalidArgument("num_segments = ", count, " is not enough for segment id ", used - 1);
+    if (count < used) return InvalidArgument("segment ids must be < num_segments: ", used - 1, ", ", count);
   }
   const int64_t width = DimProduct(data.shape(), 1, data.rank());
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), 1));
@@ -115,12 +117,12 @@ Status UnsortedSegment(KernelContext& ctx) {
     return InvalidArgument("num_segments should be a scalar, not shape ", ctx.input(2).shape().ToString());
   }
   MR_ASSIGN_OR_RETURN(int64_t count, ctx.input(2).IntScalar());
-  if (count < 0) return InvalidArgument("num_segments must not be negative, got ", count);
+  if (count < 0) return InvalidArgument("Input num_segments == ", count, " must not be negative.");
   bool leads = ids.rank() <= data.rank();
   for (int i = 0; leads && i < ids.rank(); ++i) leads = ids.dim(i) == data.dim(i);
   if (!leads) {
-    return InvalidArgument("the shape of data, ", data.shape().ToString(),
-                           ", must begin with the shape of segment_ids, ", ids.shape().ToString());
+    return InvalidArgument(
+        "data.shape = ", data.shape().ToString(), " does not start with segment_ids.shape = ", ids.shape().ToString());
   }
   if (data.num_elements() > 0) MR_RETURN_IF_ERROR(CheckIndicesBelow("segment_ids", ids, count));
   MR_ASSIGN_OR_RETURN(Shape shape, RowsOfShape(count, data.shape(), ids.rank()));
@@ -181,8 +183,8 @@ Status SparseSegmentGrad(KernelContext& ctx) {
   if (count < 0) return InvalidArgument("output_dim0 must not be negative, got ", count);
   if (grad.rank() < 1) return InvalidArgument("grad must have at least one dimension, got a scalar");
   if (ctx.input(1).num_elements() != ctx.input(2).num_elements()) {
-    return InvalidArgument(
-        "there are ", ctx.input(1).num_elements(), " indices but ", ctx.input(2).num_elements(), " segment ids");
+    return InvalidArgument("segment_ids and indices should have same size. There are ", ctx.input(1).num_elements(),
+                           " indices and ", ctx.input(2).num_elements(), " ids");
   }
   MR_RETURN_IF_ERROR(CheckPlaces(ctx.input(1), count, "Index"));
   MR_RETURN_IF_ERROR(CheckPlaces(ctx.input(2), grad.dim(0), "Segment id"));

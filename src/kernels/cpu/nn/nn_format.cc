@@ -90,12 +90,13 @@ class NthElementKernel final : public Kernel {
   }
   Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
-    if (ctx.input(1).rank() != 0) return InvalidArgument("N must be scalar but has rank ", ctx.input(1).rank());
+    if (ctx.input(1).rank() != 0)
+      return InvalidArgument("N must be scalar, got shape ", ctx.input(1).shape().ToString());
     int64_t n = *ctx.input(1).data<int32_t>();
     if (n < 0) return InvalidArgument("Need n >= 0, got ", n);
-    if (in.rank() < 1) return InvalidArgument("Input must be at least rank 1 but is rank ", in.rank());
+    if (in.rank() < 1) return InvalidArgument("Input must be >= 1-D, got shape []");
     const int64_t columns = in.dim(in.rank() - 1);
-    if (columns <= n) return InvalidArgument("Input must have at least n+1 = ", n + 1, " columns, got ", columns);
+    if (columns <= n) return InvalidArgument("Input must have at least n+1 columns: ", n + 1, ", got ", columns);
     if (reverse_) n = columns - 1 - n;
     MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.shape().WithoutDim(in.rank() - 1)));
     const bool known = VisitRealTypes(in.dtype(), [&]<typename T>() {

@@ -138,3 +138,14 @@ def test_numbers_are_not_checked_inside_of_branches():
         both()
         with pytest.raises(ValueError, match="not compatible with TensorFlow control flow"):
             tf.add_check_numerics_ops()
+
+
+def test_what_a_loop_begins_with_is_named_in_its_scope():
+    with tf.Graph().as_default() as graph:
+        tf.while_loop(lambda i, x: i < 10, lambda i, x: [i + tf.constant(1), x * 2.0], [0, 1.0], maximum_iterations=5)
+        tf.while_loop(lambda i: i < 10, lambda i: i + 1, [0], name="other")
+        names = [op.name for op in graph.get_operations() if op.type == "Const"]
+    assert set(names) == {
+        *("while/" + n for n in ("maximum_iterations", "iteration_counter", "Const", "Const_1", "Const_2", "Less_1/y", "add/y", "mul/y")),
+        *("other/" + n for n in ("Const", "Less/y", "add/y")),
+    }

@@ -321,6 +321,9 @@ def test_nodes_of_gathers_lookups_and_ones():
     assert (found, last) == ("l:ResourceGather l/Identity:Identity l/Identity_1:Identity", "l/Identity_1")
     found, last = _made(lambda: tf.nn.embedding_lookup([table, held], ids, name="of_two"))
     assert "of_two:ParallelDynamicStitch" in found and last == "of_two/Reshape_1"
+    some = tf.placeholder(tf.float32, [None, 3])
+    made = [n.partition("/")[2] for n in _made(lambda: tf.nn.sufficient_statistics(some, [0])[0])[0].split()]
+    assert made[:7] == ["Shape:Shape", "Cast:Cast", "GatherV2/indices:Const", "GatherV2/axis:Const", "GatherV2:GatherV2", "Const:Const", "count:Prod"]
     assert _made(lambda: tf.ones_like(x)) == ("ones_like/Shape:Const ones_like/Const:Const ones_like:Fill", "ones_like")
     assert _made(lambda: tf.ones_like(tf.placeholder(tf.int32), name="of"))[0].split()[1:] == ["of/Shape:Shape", "of/Const:Const", "of:Fill"]
 

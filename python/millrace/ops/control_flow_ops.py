@@ -352,12 +352,13 @@ def while_loop(
         return control_flow_util.functional["while_loop"](
             cond, body, loop_vars, shape_invariants, parallel_iterations, maximum_iterations, name, return_same_structure, back_prop
         )
-    structure = nest.pack_sequence_as(loop_vars, [v if _is_composite(v) else convert_to_tensor(v) for v in nest.flatten(loop_vars)])
+    with name_scope(name, "while", nest.flatten(loop_vars)) as scope:
+        limit = None if maximum_iterations is None else convert_to_tensor(maximum_iterations, name="maximum_iterations")
+        structure = nest.pack_sequence_as(loop_vars, [v if _is_composite(v) else convert_to_tensor(v) for v in nest.flatten(loop_vars)])
     start = [_within(get_default_graph(), convert_to_tensor(v)) for v in _flat(structure)]
     latest: List[Any] = [structure]
 
     graph = start[0].graph if start else get_default_graph()
-    limit = None if maximum_iterations is None else convert_to_tensor(maximum_iterations)
     with graph.as_default():
         context = WhileContext(limit, parallel_iterations, back_prop, bool(swap_memory))
 
@@ -391,16 +392,7 @@ def while_loop(
     graph._set_control_flow_context(context)
     try:
         values = _core.while_loop(
-            graph,
-            graph.unique_name(name or "while"),
-            start,
-            condition,
-            step,
-            parallel_iterations,
-            not back_prop,
-            bool(swap_memory),
-            limit,
-            _invariants(shape_invariants, structure),
+            graph, scope[:-1], start, condition, step, parallel_iterations, not back_prop, bool(swap_memory), limit, _invariants(shape_invariants, structure)
         )
     finally:
         graph._set_control_flow_context(around)

@@ -79,11 +79,11 @@ Output Count(const GraphBuilder& b, const Reducer& r, Output x) {
     if (known) product *= static_cast<double>(x.shape().dim(at));
   }
   if (known) return b.WithName("count").ScalarOf(t, product);
-  const Output shape = b.Shape(x);
-  const GraphBuilder gather = b.Scope("Gather");
-  const Output sizes = gather.WithName("/").Op("Gather", {shape, r.AxesAs(gather, "indices")});
-  const Output all = b.Op("Prod", {sizes, b.Vector<int32_t>({0})});
-  return t == DType::kInt32 ? all : b.WithName("count").Op("Cast", {all}, {{"DstT", t}});
+  const Output shape = b.Shape(x), wide = t == DType::kInt32 ? shape : b.Op("Cast", {shape}, {{"DstT", t}});
+  const GraphBuilder gather = b.Scope("GatherV2");
+  const Output axes = r.AxesAs(gather, "indices"), first = gather.WithName("axis").Scalar<int32_t>(0);
+  const Output sizes = gather.WithName("/").Op("GatherV2", {wide, axes, first});
+  return b.WithName("count").Op("Prod", {sizes, b.Vector<int32_t>({0})});
 }
 
 Outputs SufficientStatistics(const GraphBuilder& b, const CompositeCall& c) {

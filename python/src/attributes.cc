@@ -23,7 +23,7 @@ class Setter {
         return Api().SetAttrString(desc_, name, text.data(), text.size());
       }
       case 'u': {
-        const std::string text = Text(a, value);
+        const std::string text = FunctionName(a, value);
         return Api().SetAttrFuncName(desc_, name, text.data(), text.size());
       }
       case 'i': return Api().SetAttrInt(desc_, name, Integer(a, value));
@@ -64,6 +64,10 @@ class Setter {
       if (text) return {text, static_cast<size_t>(size)};
     }
     BadAttr(a, "a string", value);
+  }
+
+  std::string FunctionName(const AttrSpec& a, nb::handle value) const {
+    return IsFunctionObject(value) ? Text(a, value.attr("name")) : Text(a, value);
   }
 
   int64_t Integer(const AttrSpec& a, nb::handle value) const {
@@ -144,8 +148,8 @@ class Setter {
       Api().SetAttrShapeList(desc_, name, dims.data(), ranks.data(), size);
     } else if (a.kind == 'u') {
       std::string functions;
-      for (int i = 0; i < size; ++i) functions += Field(9, Field(1, Text(a, at(i))));  // each a NameAttrList
-      const std::string bytes = Field(1, functions);                                   // the list of an AttrValue
+      for (int i = 0; i < size; ++i) functions += Field(9, Field(1, FunctionName(a, at(i))));  // each a NameAttrList
+      const std::string bytes = Field(1, functions);  // the list of an AttrValue
       CallStatus status;
       Api().SetAttrValueProto(desc_, name, bytes.data(), bytes.size(), status);
       return status.RaiseBuildError();
@@ -182,6 +186,8 @@ std::string ShortRepr(nb::handle value) {
 }
 
 void RaiseTypeError(const std::string& message) { throw nb::type_error(AtUserLine(message).c_str()); }
+
+bool IsFunctionObject(nb::handle value) { return !PyUnicode_Check(value.ptr()) && nb::hasattr(value, "add_to_graph"); }
 
 int TypeNumber(nb::handle dtype) { return nb::cast<int>(registry().dtype_number(dtype)); }
 

@@ -18,6 +18,8 @@ struct AttrSpec {
 std::string ShortRepr(nb::handle value);
 [[noreturn]] void RaiseTypeError(const std::string& message);  // with the user's line
 int TypeNumber(nb::handle dtype);
+// Whether it is what tf.Defun makes, of which a graph has a definition when it is asked to take one.
+bool IsFunctionObject(nb::handle value);
 
 // Sets attribute `a` of the op `op`. None: the default, or what the inputs determine. TypeError when it is of another
 // kind.

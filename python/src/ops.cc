@@ -166,6 +166,7 @@ class Call {
   nb::object Run() {
     FixTypes();
     std::vector<nb::object> tensors = Convert();
+    AddFunctions();
     desc_ = Api().NewOperation(graph_->get(), op_.name_.c_str(), (joins_scope_ ? name_ + "/" : name_).c_str());
     try {
       Describe();
@@ -206,6 +207,22 @@ class Call {
       if (a.kind != 't' || a.is_list) continue;
       PyObject* value = PyTuple_GetItem(attrs_.ptr(), static_cast<Py_ssize_t>(i));
       if (value != Py_None) types_[i] = TypeNumber(value);
+    }
+  }
+
+  // What tf.Defun made comes into the graph before a node names it.
+  void AddFunctions() const {
+    const auto add = [this](nb::handle value) {
+      if (IsFunctionObject(value)) value.attr("add_to_graph")(graph_object_);
+    };
+    for (size_t i = 0; i < op_.attrs_.size(); ++i) {
+      if (op_.attrs_[i].kind != 'u') continue;
+      const nb::handle value = PyTuple_GetItem(attrs_.ptr(), static_cast<Py_ssize_t>(i));
+      if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr())) {
+        for (const nb::handle element : value) add(element);
+      } else {
+        add(value);
+      }
     }
   }
 

@@ -11,6 +11,7 @@ import pytest
 
 import millrace as tf
 from millrace import names
+from millrace.framework.function import Defun
 
 R = np.random.RandomState(7)
 
@@ -541,3 +542,25 @@ def test_optimizers_of_keras():
     np.testing.assert_allclose(stepped(O.SGD(0.1, 0.9, 0.0, True)), p, rtol=1e-5)  # lr, momentum, decay, nesterov: as up to 1.12
     np.testing.assert_allclose(stepped(O.SGD(lr=0.1, momentum=0.9, nesterov=True)), p, rtol=1e-5)
     assert O.Adam(0.1, 0.9, 0.99, 1e-7, True, "mine").amsgrad and O.Adam(0.1, 0.9, 0.99, 1e-7, 0.5).get_config()["decay"] == 0.5
+
+
+def test_functions_that_attributes_are():
+    @Defun(tf.float32)
+    def plus_one(x):
+        return x + 1
+
+    @Defun(tf.float32)
+    def twice(x):
+        return 2 * x
+
+    x = tf.constant([2.0])
+    calls = [
+        tf.raw_ops.PartitionedCall(args=[x], Tout=[tf.float32], f=plus_one),
+        tf.raw_ops.PartitionedCall(args=[x], Tout=[tf.float32], f=plus_one.name),
+        tf.raw_ops.RemoteCall(target="/cpu:0", args=[x], Tout=[tf.float32], f=plus_one),
+        tf.raw_ops.If(cond=False, input=[x], Tout=[tf.float32], then_branch=plus_one, else_branch=twice),
+        tf.raw_ops.Case(branch_index=1, input=[x], Tout=[tf.float32], branches=[plus_one, twice]),
+    ]
+    assert [found[0].tolist() for found in value(calls)] == [[3], [3], [3], [4], [4]]
+    with pytest.raises(TypeError, match="Expected a string for argument 'f'"):
+        tf.raw_ops.PartitionedCall(args=[x], Tout=[tf.float32], f=3)

@@ -11,7 +11,6 @@ from typing import Any, Callable, Dict, List, Sequence, Union
 
 from millrace import _core
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 
 _KINDS = {"string": "s", "int": "i", "float": "f", "bool": "b", "type": "t", "shape": "h", "tensor": "n", "func": "u"}
@@ -104,11 +103,6 @@ def op_function(op: Any) -> Callable[..., Any]:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise at_user_line(TypeError("%s() %s" % (function_name, error))) from None
-        for name in [name for attr, name in zip(op.attr, attrs) if attr.type == "func" and name is not None]:
-            called: Any = given.get(name)
-            if hasattr(called, "add_to_graph"):  # a function that tf.Defun made
-                called.add_to_graph(get_default_graph())
-                given[name] = called.name
         return make([given[n] for n in inputs], [None if n is None else given.get(n) for n in attrs], given.get("name"))
 
     function.__name__ = function.__qualname__ = function_name

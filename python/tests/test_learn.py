@@ -390,3 +390,14 @@ def test_operations_go_to_other_devices_than_those_that_are_absent():
     strict = tf.contrib.learn.Estimator(model, config=tf.contrib.learn.RunConfig(session_config=tf.ConfigProto()))
     with pytest.raises(tf.errors.InvalidArgumentError, match="GPU:1"):
         strict.fit(x, [0, 1], steps=1)
+
+
+def test_labels_of_few_bits():
+    """Labels as files of images have them are the numbers of classes."""
+    x = np.array([[0.0], [1.0], [2.0]] * 4, "f")
+    losses = []
+    for kind in (np.int64, np.uint8):
+        columns = learn.infer_real_valued_columns_from_input(x)
+        made = learn.LinearClassifier(feature_columns=columns, n_classes=3, config=learn.RunConfig(tf_random_seed=1)).fit(x, x[:, 0].astype(kind), steps=5)
+        losses.append(made.evaluate(x, x[:, 0].astype(kind), steps=1)["loss"])
+    assert losses[0] == losses[1]

@@ -33,8 +33,10 @@ class MultiClassHead(SingleHead):
         self._loss, self._keys, self._class_ids = loss_fn, label_keys, _class_ids(metric_class_ids, n_classes)
 
     def checked_labels(self, labels: Any) -> Any:
-        """The numbers of the classes."""
+        """The numbers of the classes; those of fewer than 32 bits, as images' labels often are, as int64."""
         labels = super().checked_labels(labels)
+        if labels.dtype.is_integer and labels.dtype not in (dtypes.int32, dtypes.int64):
+            labels = math_ops.cast(labels, dtypes.int64)
         if self._keys is not None:
             return lookup_ops.index_table_from_tensor(self._keys, name="label_id_lookup").lookup(labels)
         return labels

@@ -104,9 +104,8 @@ class Model {
   }
   // What a variable to come starts at: <variable>/Initializer/<what>, which lies with it.
   Output Initial(const std::string& variable, const std::string& what, const Tensor& value) {
-    const std::vector<std::string> group = {"loc:@" + scope_.prefix() + variable};
     return Output(scope_.WithName(variable + "/Initializer/" + what)
-                      .Op("Const", {}, {{"value", value}, {"dtype", value.dtype()}, {"_class", group}}));
+                      .Op("Const", {}, {{"value", value}, {"dtype", value.dtype()}, {"_class", GroupOf(variable)}}));
   }
 
   // Glorot-uniform weights, from a seed of their own.
@@ -120,7 +119,8 @@ class Model {
                               {"mode", "fan_avg"},
                               {"distribution", "uniform"},
                               {"seed", seed_},
-                              {"seed2", ++weights_}})));
+                              {"seed2", ++weights_},
+                              {"_class", GroupOf(name)}})));
   }
   // n zeros, float.
   Variable Bias(const std::string& name, int64_t n) { return AddVariable(name, Filled(name, n, 0)); }
@@ -250,6 +250,9 @@ class Model {
   }
 
  private:
+  // Of what lies with a variable to come.
+  std::vector<std::string> GroupOf(const std::string& variable) const { return {"loc:@" + scope_.prefix() + variable}; }
+
   Operation Apply(const Optimizer& optimizer, const std::vector<Gradient>& given, const Variable& global_step) {
     std::vector<MR_Gradient> gradients;
     Scope inside = scope_.SubScope(optimizer.name);

@@ -170,8 +170,10 @@ def test_shapes():
     assert tf.zeros([tf.shape(x)[0], 7]).get_shape().as_list() == [None, 7]
     x.set_shape([3, None])
     assert x.get_shape().as_list() == [3, 4]
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"Dimension 0 in both shapes must be equal, but are 3 and 4. Shapes are \[3,4\] and \[4,4\]"):
         x.set_shape([4, 4])
+    with pytest.raises(ValueError, match="Shapes must be equal rank, but are 2 and 1"):
+        x.set_shape([3])
     with pytest.raises(TypeError, match="not iterable"):
         iter(tf.placeholder(tf.float32))
     assert len(list(x)) == 3

@@ -93,12 +93,13 @@ def test_partitioned_variables_take_a_value_for_each_part():
 
 
 @pytest.mark.parametrize("use_resource", [False, True])
-def test_what_a_function_starts_a_variable_from_lies_with_it(use_resource):
-    w = tf.get_variable("w", [3], initializer=tf.random_normal_initializer(), use_resource=use_resource)
+@pytest.mark.parametrize("initializer", [tf.random_normal_initializer(), None, tf.orthogonal_initializer(), tf.zeros_initializer()])
+def test_what_a_function_starts_a_variable_from_lies_with_it(initializer, use_resource):
+    w = tf.get_variable("w", [3] if initializer is None else [3, 1], initializer=initializer, use_resource=use_resource)
     made = [op for op in tf.get_default_graph().get_operations() if op.name.startswith("w/Initializer/")]
     assert made and all(op.colocation_groups() == [b"loc:@w"] and op.device == "" for op in made)
     with tf.Session() as session:
-        assert session.run(w.initial_value).shape == (3,)  # without the variable
+        assert session.run(w.initial_value).size == 3  # without the variable
         session.run(w.initializer)
 
 
@@ -114,3 +115,13 @@ def test_what_changes_a_reference_lies_with_it():
     assert tf.count_up_to(count, 3).op.colocation_groups() == [b"loc:@count"]
     with tf.colocate_with(count.op):
         assert v.assign(v.initial_value).op.colocation_groups() == [b"loc:@count", b"loc:@v"]
+
+
+def test_nodes_that_one_call_makes_all_lie_with_what_they_are_told_to():
+    v = tf.Variable(tf.zeros([4, 3]), name="v")
+    with tf.colocate_with(v.op):
+        tf.losses.huber_loss(v, tf.ones([4, 3]), scope="loss")
+        tf.nn.moments(v, [0], name="moments")
+        tf.train.exponential_decay(0.1, 3, 5, 0.5, name="rate")
+    made = [op for op in tf.get_default_graph().get_operations() if op.name.split("/")[0] in ("loss", "moments", "rate")]
+    assert len(made) > 20 and all(op.colocation_groups() == [b"loc:@v"] for op in made)

@@ -30,7 +30,10 @@ StatusOr<int> Expand(TF_OperationDescription& desc, TF_Output* outputs, int max_
   if (desc.has_list) desc.spec.input_arg_sizes = desc.arg_sizes;
   millrace::GraphLock lock(&desc.shared->mu);
   const GraphBuilder b =
-      GraphBuilder(&desc.shared->graph).WithControl(desc.spec.control_inputs).WithDevice(desc.spec.device);
+      GraphBuilder(&desc.shared->graph)
+          .WithControl(desc.spec.control_inputs)
+          .WithDevice(desc.spec.device)
+          .InGroups({desc.colocation.begin(), desc.colocation.end()});
   const std::string composite = desc.spec.op;
   MR_ASSIGN_OR_RETURN(const std::vector<Output> made,
                       millrace::ExpandComposite(millrace::System::Default().composites(), b, std::move(desc.spec)));

@@ -65,10 +65,9 @@ StatusOr<std::vector<ClientVariable>> AddCellVariables(
     }
     const std::string name = scope.empty() ? p.name : absl::StrCat(scope, "/", p.name);
     const int64_t seed2 = seed == 0 ? 0 : static_cast<int64_t>(made.size()) + 1;
-    GraphBuilder inside = b.ScopeExact(absl::StrCat(name, "/Initializer"));
-    if (p.initial != CellInitial::kKernel) {
-      inside = inside.ColocateWithNodeToCome(b.scope().empty() ? name : absl::StrCat(b.scope(), "/", name));
-    }
+    const GraphBuilder inside =
+        b.ScopeExact(absl::StrCat(name, "/Initializer"))
+            .ColocateWithNodeToCome(b.scope().empty() ? name : absl::StrCat(b.scope(), "/", name));
     MR_ASSIGN_OR_RETURN(const Output initial, InitialValue(composites, inside, p, dtype, seed, seed2));
     MR_RETURN_IF_ERROR(b.status());
     MR_ASSIGN_OR_RETURN(const ClientVariable v, AddVariable(b, name, initial));

@@ -302,8 +302,7 @@ Status Graph::RefineShape(Output o, const PartialShape& shape) {
   if (!o || o.index < 0 || o.index >= o.node->num_outputs()) return InvalidArgument("no such output: ", o.ToString());
   auto merged = o.shape().Merge(shape);
   if (!merged.ok()) {
-    return InvalidArgument(
-        "shape ", shape.ToString(), " contradicts the shape ", o.shape().ToString(), " of ", o.ToString());
+    return InvalidArgument(merged.status().message(), " (the first is that of ", o.ToString(), ")");
   }
   if (!(*merged == o.shape())) {
     o.node->set_shape(o.index, *std::move(merged));

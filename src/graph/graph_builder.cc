@@ -80,8 +80,11 @@ GraphBuilder GraphBuilder::WithoutControl() const {
   return b;
 }
 GraphBuilder GraphBuilder::ColocateWithNodeToCome(absl::string_view name) const {
+  return InGroups({absl::StrCat("loc:@", name)});
+}
+GraphBuilder GraphBuilder::InGroups(std::vector<std::string> groups) const {
   GraphBuilder b = *this;
-  b.colocate_ = {absl::StrCat("loc:@", name)};
+  b.colocate_ = std::move(groups);
   return b;
 }
 

@@ -34,6 +34,7 @@ class GraphBuilder {
   GraphBuilder WithoutControl() const;
   GraphBuilder ColocateWith(Node* node) const;
   GraphBuilder ColocateWithNodeToCome(absl::string_view name) const;  // its full name
+  GraphBuilder InGroups(std::vector<std::string> groups) const;       // of colocation: "loc:@name"
   GraphBuilder At(absl::string_view file_line) const;
 
   // Builds one node. Op returns its output 0, OpNode the node (for several outputs).

@@ -96,15 +96,8 @@ StatusOr<PartialShape> ShapeContext::WithRankAtMost(int i, int rank) const {
 
 StatusOr<PartialShape> ShapeContext::Merge(const PartialShape& a, const PartialShape& b, absl::string_view what) const {
   auto merged = a.Merge(b);
-  if (merged.ok()) return merged;
-  if (a.rank() != b.rank()) {
-    return InvalidArgument("Shapes must be equal rank, but are ", a.rank(), " and ", b.rank(), " (", what, ": ",
-                           a.ToString(), " and ", b.ToString(), ")");
-  }
-  int i = 0;
-  while (a.dim(i) < 0 || b.dim(i) < 0 || a.dim(i) == b.dim(i)) ++i;
-  return InvalidArgument("Dimension ", i, " in both shapes must be equal, but are ", a.dim(i), " and ", b.dim(i),
-                         ". Shapes are ", a.ToString(), " and ", b.ToString(), " (", what, ")");
+  if (!merged.ok()) return InvalidArgument(merged.status().message(), " (", what, ")");
+  return merged;
 }
 
 StatusOr<int64_t> ShapeContext::MergeDim(int64_t a, int64_t b, absl::string_view what) const {

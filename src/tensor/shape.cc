@@ -149,7 +149,16 @@ bool PartialShape::IsCompatibleWith(const PartialShape& o) const {
 StatusOr<PartialShape> PartialShape::Merge(const PartialShape& o) const {
   if (!has_rank_) return o;
   if (!o.has_rank_) return *this;
-  if (!IsCompatibleWith(o)) return InvalidArgument("shapes ", ToString(), " and ", o.ToString(), " contradict");
+  if (rank() != o.rank()) {
+    return InvalidArgument("Shapes must be equal rank, but are ", rank(), " and ", o.rank(), ". Shapes are ",
+                           ToString(), " and ", o.ToString());
+  }
+  for (int i = 0; i < rank(); ++i) {
+    if (has_dim(i) && o.has_dim(i) && dim(i) != o.dim(i)) {
+      return InvalidArgument("Dimension ", i, " in both shapes must be equal, but are ", dim(i), " and ", o.dim(i),
+                             ". Shapes are ", ToString(), " and ", o.ToString());
+    }
+  }
   PartialShape merged = *this;
   for (size_t i = 0; i < merged.dims_.size(); ++i) {
     if (merged.dims_[i] < 0) merged.dims_[i] = o.dims_[i];

@@ -104,7 +104,8 @@ TEST(PartialShapeTest, MergeAndCompatibility) {
   EXPECT_EQ(*P({2, -1}).Merge(P({-1, 3})), P({2, 3}));
   EXPECT_EQ(*PartialShape().Merge(P({1})), P({1}));
   EXPECT_EQ(*P({1}).Merge(PartialShape()), P({1}));
-  EXPECT_EQ(P({2}).Merge(P({3})).status().message(), "shapes [2] and [3] contradict");
+  EXPECT_EQ(P({2}).Merge(P({3})).status().message(),
+            "Dimension 0 in both shapes must be equal, but are 2 and 3. Shapes are [2] and [3]");
   EXPECT_FALSE(P({2}).Merge(P({2, 2})).ok());
   EXPECT_TRUE(P({2, -1}).IsCompatibleWith(P({2, 5})));
   EXPECT_FALSE(P({2, -1}).IsCompatibleWith(P({2})));

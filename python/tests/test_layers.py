@@ -576,3 +576,42 @@ def test_numbers_that_are_drawn_have_the_names_of_operators():
         tf.random_crop(tf.zeros([4, 4]), [2, 2], name="c")
         names = {op.name for op in tf.get_default_graph().get_operations()}
     assert {"u/sub", "u/mul", "c/sub", "c/add", "c/mod"} <= names
+
+
+def test_splits_count_as_in_tensorflow():
+    """The nodes of TensorFlow 1.15.5: seeds of what is drawn later depend on how many there are."""
+    with tf.Graph().as_default() as graph:
+        tf.split(tf.zeros([4, 6]), 2, 1)
+        tf.split(tf.zeros([4, 6]), [2, 4], 1)
+        names = [op.name for op in graph.get_operations()]
+    assert names == ["zeros", "Const", "split/split_dim", "split", "zeros_1", "Const_1", "split_1/split_dim", "split_1"]
+
+
+def test_clocks_of_phased_cells_are_drawn_as_in_tensorflow():
+    """Values of TensorFlow 1.15.5 of a fixed seed."""
+    with tf.Graph().as_default():
+        tf.set_random_seed(87654321)
+        with tf.variable_scope("root", initializer=tf.constant_initializer(0.5)):
+            time, x = tf.constant([[1.0], [2.0], [3.0]], tf.float64), tf.ones([3, 4])
+            state = tf.nn.rnn_cell.LSTMStateTuple(tf.zeros([3, 2]), tf.zeros([3, 2]))
+            tf.contrib.rnn.PhasedLSTMCell(num_units=2)((time, x), state)
+        period, phase = (v for v in tf.global_variables() if v.op.name.split("/")[-1] in ("period", "phase"))
+        drawn = run(period, phase)
+    np.testing.assert_allclose(drawn, [[391.5321, 19.912958], [60.46688, 12.322049]], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong, error, message",
+    [
+        (lambda: tf.contrib.rnn.AttentionCellWrapper(None, 1), TypeError, "is not an RNNCell"),
+        (
+            lambda: tf.contrib.rnn.GLSTMCell(4, number_of_groups=2)(tf.placeholder(tf.float32, [2, None]), [tf.zeros([2, 4])] * 2),
+            ValueError,
+            "input size must be",
+        ),
+        (lambda: tf.contrib.rnn.GLSTMCell(4, number_of_groups=2)(tf.zeros([2, 3]), [tf.zeros([2, 4])] * 2), ValueError, r"input size \(3\) must be divisible"),
+    ],
+)
+def test_cells_say_what_they_cannot_take(wrong, error, message):
+    with tf.Graph().as_default(), pytest.raises(error, match=message):
+        wrong()

@@ -10,7 +10,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, init_ops, math_ops, matrix_ops, nn_ops, rnn
-from millrace.ops.rnn_cell import LSTMStateTuple, RNNCell, _depth, _linear
+from millrace.ops.rnn_cell import LSTMStateTuple, RNNCell, _depth, _linear, assert_like_rnncell
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
 
 
@@ -239,8 +239,7 @@ class AttentionCellWrapper(RNNCell):
         reuse: Any = None,
     ) -> None:
         super().__init__(_reuse=reuse)
-        if not isinstance(cell, RNNCell):
-            raise at_user_line(TypeError("The parameter cell is not RNNCell."))
+        assert_like_rnncell("cell", cell)
         if attn_length <= 0:
             raise at_user_line(ValueError("attn_length should be greater than zero, got %s" % attn_length))
         if not state_is_tuple and nest.is_sequence(cell.state_size):

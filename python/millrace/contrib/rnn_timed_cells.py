@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Optional
 
 from millrace.framework import dtypes
@@ -30,7 +29,7 @@ class PhasedLSTMCell(RNNCell):
     ) -> None:
         super().__init__(_reuse=reuse)
         self._num_units, self._peepholes, self._leak, self._ratio_on, self._trainable = num_units, use_peepholes, leak, ratio_on, trainable_ratio_on
-        self._first, self._last = math.log(period_init_min), math.log(period_init_max)
+        self._first, self._last = float(period_init_min), float(period_init_max)
 
     state_size = property(lambda self: LSTMStateTuple(self._num_units, self._num_units), doc="The sizes of c and h.")
     output_size = property(lambda self: self._num_units, doc="The number of units.")
@@ -43,12 +42,11 @@ class PhasedLSTMCell(RNNCell):
         """How far each unit is open: it rises and falls while its clock is on, and leaks for the rest."""
 
         def periods(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
-            return gen_ops.exp(random_ops.random_uniform(shape, self._first, self._last, dtype=dtype))
-
-        def phases(shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
-            return random_ops.random_uniform(shape, dtype=dtype) * period.initial_value
+            first, last = gen_ops.log(self._first), gen_ops.log(self._last)
+            return gen_ops.exp(random_ops.random_uniform(shape, first, last, dtype=dtype))
 
         period = get_variable("period", [self._num_units], dtypes.float32, periods)
+        phases = init_ops.random_uniform_initializer(0.0, period.initial_value)
         phase = get_variable("phase", [self._num_units], dtypes.float32, phases)
         ratio = get_variable("ratio_on", [self._num_units], dtypes.float32, init_ops.constant_initializer(self._ratio_on), trainable=self._trainable)
         wide = math_ops.cast(period, time.dtype)  # times may be too large for float32
@@ -96,9 +94,9 @@ class GLSTMCell(RNNCell):
         """One step: (output, state)."""
         c, h = state
         if inputs.get_shape()[1].value is None:
-            raise at_user_line(ValueError("Could not infer input size from inputs.get_shape()[-1]"))
+            raise at_user_line(ValueError("input size must be statically known"))
         if inputs.get_shape()[1].value % self._groups != 0:
-            raise at_user_line(ValueError("The size of the inputs must be divisible by number_of_groups, got %s" % inputs.get_shape()))
+            raise at_user_line(ValueError("input size (%d) must be divisible by number_of_groups (%d)" % (inputs.get_shape()[1].value, self._groups)))
         with variable_scope(get_variable_scope(), initializer=self._initializer):
             parts = []
             for i, (x, m) in enumerate(zip(array_ops.split(inputs, self._groups, 1), array_ops.split(h, self._groups, 1))):

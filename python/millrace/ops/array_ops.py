@@ -409,6 +409,7 @@ def split(*args: Any, **kwargs: Any) -> List[Tensor]:
             raise at_user_line(ValueError("Cannot infer num from shape %s" % num_or_size_splits.get_shape()))
         return gen_ops.split_v(value, num_or_size_splits, axis, number, name=name)
     if isinstance(num_or_size_splits, (int, np.integer, tensor_shape.Dimension)):
+        convert_to_tensor(int(num_or_size_splits))  # nothing reads it: it is there in TensorFlow, whose graphs' sizes seeds depend on
         return gen_ops.split(axis, value, int(num_or_size_splits), name=name)
     sizes = convert_to_tensor(num_or_size_splits)
     return gen_ops.split_v(value, sizes, axis, num or len(num_or_size_splits), name=name)

@@ -253,8 +253,8 @@ def test_images_between_their_pixels():
         moved = tf.contrib.resampler.resampler(image, inside)
         assert tf.test.compute_gradient_error(inside, [1, 1, 2], moved, [1, 1, 3]) < 1e-6
         assert tf.test.compute_gradient_error(image, [1, 4, 5, 3], moved, [1, 1, 3]) < 1e-6
-        with pytest.raises(ValueError, match="Last dimension of warp"):
-            tf.contrib.resampler.resampler(image, tf.zeros([1, 3], tf.float64))
+        with pytest.raises(tf.errors.UnimplementedError, match="warp shape last entry should be 2"):
+            session.run(tf.contrib.resampler.resampler(image, tf.zeros([1, 3], tf.float64)))
 
 
 def test_slices_that_overlap():
@@ -289,6 +289,16 @@ def test_pairs_of_words_that_are_near(tmp_path):
             session.run(text.skip_gram_sample(words, 2, 1))
         with pytest.raises(ValueError, match="must both be provided"):
             text.skip_gram_sample(words, vocab_freq_table=object(), corpus_size=3)
+
+
+def test_seeds_draw_the_windows_of_tensorflow():
+    """Numbers of TensorFlow 1.15.5."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(5)
+        pairs = tf.contrib.text.skip_gram_sample(tf.range(100, 112), 1, 4, seed=3)
+        drawn = [session.run(pairs) for _ in range(2)]
+    assert [(len(tokens), int((1000 * tokens + labels).sum())) for tokens, labels in drawn] == [(53, 5587583), (51, 5381378)]
+    assert (drawn[0][0] - drawn[0][1]).tolist()[:12] == [-1, -2, -3, 1, -1, -2, -3, -4, 2, 1, -1, -2]
 
 
 def test_zeros_in_place_of_initial_values():

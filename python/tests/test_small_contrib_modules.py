@@ -7,7 +7,8 @@ import pytest
 import millrace as tf
 from millrace.contrib import cudnn_rnn, input_pipeline, libsvm, memory_stats, meta_graph_transform
 from millrace.contrib.periodic_resample import periodic_resample
-from millrace.protos import definitions
+from millrace.ops import gen_ops
+from millrace.protos import definitions, text_format
 from millrace.tools.graph_transforms import TransformGraph
 
 
@@ -134,10 +135,13 @@ def test_periodic_resample():
         rows, slope = s.run([finer[:, :, 0], tf.gradients(finer * finer, x)[0]], {x: np.arange(16).reshape(2, 2, 4)})
     assert rows.tolist() == [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
     assert slope.ravel().tolist() == [2 * i for i in range(16)]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Dimension 3 input tensor has size 4, desired shape has size 1"):
-        periodic_resample(np.zeros([1, 2, 2, 4]), [None, 4, 4, 1])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="exactly one index to be marked as adjustable, not 0"):
-        periodic_resample(np.zeros([2, 2]), [4, 4])
+    for shape, wanted, message in (
+        ([1, 2, 2, 4], [None, 4, 4, 1], "Dimension 3 input tensor has size 4, desired shape has size 1"),
+        ([2, 2], [4, 4], "at least one index to be marked as adjustable"),
+        ([2, 2], [None, None], "only one index to be marked as adjustable"),
+    ):
+        with tf.Session() as s, pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            s.run(periodic_resample(np.zeros(shape), wanted))
 
 
 def test_lines_of_libsvm():
@@ -190,3 +194,56 @@ def test_older_names_of_linear_operators_and_embeddings():
         layers.safe_embedding_lookup_sparse(parts, ids)
     with pytest.raises(TypeError, match="of one type"):
         tf.nn.safe_embedding_lookup_sparse(parts, ids)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_zeros_as_first_values(use_resource):
+    variable = tf.get_variable("v", initializer=np.ones([2, 3], np.float32), use_resource=use_resource)
+    if use_resource:
+        zeros = gen_ops.zero_var_initializer(variable.handle, dtype=tf.float32, shape=[2, 3])
+        other = gen_ops.zero_var_initializer(variable.handle, dtype=tf.float64, shape=[2, 3])
+    else:
+        zeros = other = gen_ops.zero_initializer(variable._ref())
+    with tf.Session() as s:
+        s.run(zeros.op)
+        assert s.run(variable).tolist() == [[0, 0, 0], [0, 0, 0]]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="input is already initialized"):
+            s.run(zeros.op)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            s.run(other.op)
+
+
+def test_graphs_of_1_15_with_ops_of_contrib():
+    """Nodes as TensorFlow 1.15's functions make them, by their names alone."""
+    graph = tf.GraphDef()
+    text_format.Parse(
+        """
+        node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+        node { name: "i" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } attr { key: "value" value { tensor {
+          dtype: DT_INT32 tensor_shape { dim { size: 3 } } int_val: 0 int_val: 2 int_val: 3 } } } }
+        node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_INT64 } } attr { key: "value" value { tensor {
+          dtype: DT_INT64 tensor_shape { } int64_val: 0 } } } }
+        node { name: "sum" op: "ReduceSliceSum" input: "x" input: "i" input: "a" attr { key: "T" value { type: DT_FLOAT } }
+          attr { key: "Tindices" value { type: DT_INT32 } } }
+        node { name: "finer" op: "PeriodicResample" input: "x" attr { key: "T" value { type: DT_FLOAT } }
+          attr { key: "shape" value { shape { dim { size: 6 } dim { size: -1 } } } } }
+        """,
+        graph,
+    )
+    total, finer = tf.import_graph_def(graph, return_elements=["sum:0", "finer:0"], name="")
+    with tf.Session() as s:
+        total, finer = s.run([total, finer], {"x:0": np.arange(12).reshape(3, 4)})
+    assert total.tolist() == [[4, 6, 8, 10], [8, 9, 10, 11]]
+    assert finer.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
+
+
+def test_stereograms():
+    """What is far is seen twice at the distance of half the eyes, whatever dots are drawn."""
+    deep = tf.contrib.image.single_image_random_dot_stereograms(
+        np.zeros([3, 4]), normalize=False, dots_per_inch=8, convergence_dots_size=0, output_image_shape=[90, 30, 1], output_data_window=[90, 30]
+    )
+    coloured = tf.contrib.image.single_image_random_dot_stereograms(tf.constant([[1, 2], [3, 4]]), number_colors=300)
+    assert deep.shape.as_list() == [30, 90, 1] and coloured.shape.as_list() == [768, 1024, 3]
+    with tf.Session() as s:
+        image = s.run(deep)
+    assert np.array_equal(image[:, 10:], image[:, :-10]) and len(set(image.ravel().tolist())) > 100

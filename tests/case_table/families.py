@@ -6,6 +6,7 @@ from __future__ import annotations
 import array_rows
 import arrangement_rows
 import bessel_rows
+import contrib_rows
 import ctc_rows
 import elementwise_rows
 import image_file_rows
@@ -66,5 +67,6 @@ def add_to(table: Table) -> None:
         bessel_rows,
         quantize_rows,
         matrix_function_rows,
+        contrib_rows,
     ):
         family.add_to(table)

@@ -183,6 +183,7 @@ REASONS: dict[str, str] = {
     **dict.fromkeys("KmeansPlusPlusInitialization KMC2ChainInitialization NearestNeighbors".split(), "python/tests/test_clustering.py, beside NumPy"),
     **dict.fromkeys("StatelessRandomBinomial StatefulRandomBinomial BatchMatMulV3".split(), "of two types: python/tests/test_ops_of_later_releases.py"),
     "HostConst": "Const under another name",
+    **dict.fromkeys("ZeroInitializer ZeroVarInitializer".split(), "of variables: python/tests/test_small_contrib_modules.py"),
     "ImmutableConst": "of a file: python/tests/test_session_tensors.py",
     "DebugGradientRefIdentity": "RefIdentity under another name",
     "ResourceStridedSliceAssign": "of a variable: python/tests/test_session_tensors.py",

@@ -3,17 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple
-
-import numpy as np
+from typing import Any, Optional, Tuple
 
 from millrace.contrib.image_warps import dense_image_warp, interpolate_spline, sparse_image_warp  # noqa: F401
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import InvalidArgumentError, at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, math_ops, matrix_ops, random_ops
-from millrace.ops.script_ops import py_func
+from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops, random_ops
 
 
 def angles_to_projective_transforms(angles: Any, image_height: Any, image_width: Any, name: Optional[str] = None) -> Tensor:
@@ -97,33 +94,23 @@ def translate(images: Any, translations: Any, interpolation: str = "NEAREST", na
 
 # ---- colours ----
 
-_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]])
-
-
-def _of_three_channels(image: Tensor) -> Tensor:
-    shape = image.get_shape()
-    if shape.ndims is not None and shape.ndims < 3:
-        raise at_user_line(ValueError("Shape must be at least rank 3 but is rank %d for an image" % shape.ndims))
-    channels = None if shape.ndims is None else shape[-1].value
-    if channels == 3:
-        return image
-    if channels is not None:
-        raise at_user_line(InvalidArgumentError(None, None, "input must have 3 channels but instead has %d channels." % channels))
-    return control_flow_ops.with_dependencies([check_ops.assert_equal(array_ops.shape(image)[-1], 3, message="input must have 3 channels")], image)
-
 
 def adjust_hsv_in_yiq(image: Any, delta_hue: Any = 0, scale_saturation: Any = 1, scale_value: Any = 1, name: Optional[str] = None) -> Tensor:
-    """Colours turned by delta_hue radians in the plane of I and Q, which is scaled by scale_saturation, and all by scale_value."""
-    with name_scope(name, "adjust_hsv_in_yiq"):
-        image = _of_three_channels(convert_to_tensor(image))
+    """Colours turned by delta_hue radians in the plane of I and Q, which is scaled by scale_saturation, and all by scale_value.
+
+    image: [..., height, width, 3] of floats. Nothing is cut to [0, 1].
+    """
+    with name_scope(name, "adjust_hsv_in_yiq", [image]):
+        image = convert_to_tensor(image, name="image")
+        shape = image.get_shape()
+        if shape.ndims is not None and shape.ndims < 3:
+            raise at_user_line(ValueError("Shape must be at least rank 3 but is rank %d for an image" % shape.ndims))
+        if shape.ndims is not None and shape[-1].value not in (None, 3):
+            raise at_user_line(InvalidArgumentError(None, None, "input must have 3 channels but instead has %s channels." % shape[-1]))
         if not image.dtype.is_floating:
             raise at_user_line(TypeError("adjust_hsv_in_yiq takes floating point images, got %s" % image.dtype.name))
-        hue, saturation, value = (math_ops.cast(v, dtypes.float32) for v in (delta_hue, scale_saturation, scale_value))
-        cos, sin = saturation * gen_ops.cos(hue), saturation * gen_ops.sin(hue)
-        one, zero = array_ops.ones([]), array_ops.zeros([])
-        turn = array_ops.reshape(array_ops.stack([one, zero, zero, zero, cos, -sin, zero, sin, cos]), [3, 3])
-        matrix = value * matrix_ops.matmul(np.linalg.inv(_YIQ).astype("f"), matrix_ops.matmul(turn, _YIQ.astype("f")))
-        return math_ops.cast(matrix_ops.tensordot(math_ops.cast(image, dtypes.float32), matrix, [[-1], [1]]), image.dtype.base_dtype)
+        amounts = [math_ops.cast(v, dtypes.float32) for v in (delta_hue, scale_saturation, scale_value)]
+        return math_ops.cast(gen_ops.adjust_hsv_in_yiq(math_ops.cast(image, dtypes.float32), *amounts), image.dtype.base_dtype)
 
 
 def random_hsv_in_yiq(
@@ -164,66 +151,63 @@ def connected_components(images: Any) -> Tensor:
         if given.get_shape().ndims not in (2, 3):
             raise at_user_line(TypeError("images should have rank 2 (HW) or 3 (NHW). Static shape is %s" % given.get_shape()))
         batch = array_ops.expand_dims(given, 0) if given.get_shape().ndims == 2 else given
-        own = array_ops.reshape(math_ops.range(1, array_ops.size(batch) + 1), array_ops.shape(batch))
-        counted = gen_ops.not_equal(batch, array_ops.zeros_like(batch))
-        # Each pixel has the place of another of its component, at first its own: the least of its neighbours', and then the one that that pixel has.
-        sides = [(_beside(batch, axis, first) & counted, axis, first) for axis in (1, 2) for first in (True, False)]
-
-        def spread(places: Tensor, moved: Tensor) -> Any:
-            del moved  # it has said that there is more to do
-            least = places
-            for same, axis, first in sides:
-                least = gen_ops.minimum(least, array_ops.where(same, _shifted(places, axis, first), places))
-            least = _looked_up(least, least)
-            return least, math_ops.reduce_any(gen_ops.not_equal(least, places))
-
-        begin = array_ops.where(counted, own, array_ops.zeros_like(own))
-        places = control_flow_ops.while_loop(lambda _, moved: moved, spread, [begin, convert_to_tensor(True)], back_prop=False)[0]
-        roots = math_ops.cast(gen_ops.equal(places, own), dtypes.int32)
-        numbers = array_ops.reshape(math_ops.cumsum(array_ops.reshape(roots, [-1])), array_ops.shape(batch))
-        made = _looked_up(numbers, places)
-        made.set_shape(batch.get_shape())
+        parts = gen_ops.image_connected_components(batch)
+        # A part's number is one more than the place of its first pixel: the firsts are counted.
+        flat = array_ops.reshape(parts, [-1])
+        firsts = gen_ops.equal(flat, math_ops.range(1, array_ops.size(flat, out_type=dtypes.int64) + 1))
+        numbers = array_ops.concat([[0], math_ops.cumsum(math_ops.cast(firsts, dtypes.int32))], 0)
+        made = array_ops.gather(numbers, parts)
         return made[0] if batch is not given else made
-
-
-def _shifted(x: Tensor, axis: int, first: bool) -> Tensor:
-    """Each pixel has what the one before it along an axis has; with `first` unset, the one behind it. At the border, its own."""
-    ahead = (slice(None),) * axis
-    parts = [x[(*ahead, slice(0, 1))], x[(*ahead, slice(0, -1))]] if first else [x[(*ahead, slice(1, None))], x[(*ahead, slice(-1, None))]]
-    return array_ops.concat(parts, axis)
-
-
-def _beside(x: Tensor, axis: int, first: bool) -> Tensor:
-    return gen_ops.equal(x, _shifted(x, axis, first))
-
-
-def _looked_up(values: Tensor, places: Tensor) -> Tensor:
-    """The values of the pixels at places, which count from 1; of 0 it is 0."""
-    return array_ops.gather(array_ops.concat([[0], array_ops.reshape(values, [-1])], 0), places)
 
 
 # ---- pairs ----
 
 
-def _pairs(distances: Any, valid: Any, top_k: Any) -> List[Any]:
-    d = np.array(distances, np.float32)
-    rows = d.shape[0] if valid < 0 else min(int(valid), d.shape[0])
-    to_column, to_row = np.full(d.shape[0], -1, np.int32), np.full(d.shape[1], -1, np.int32)
-    d[rows:] = np.inf
-    limit = min(rows, d.shape[1]) if top_k < 0 else min(int(top_k), rows, d.shape[1])
-    for _ in range(limit):
-        at = np.unravel_index(np.argmin(d), d.shape)
-        to_column[at[0]], to_row[at[1]] = at[1], at[0]
-        d[at[0], :] = np.inf
-        d[:, at[1]] = np.inf
-    return [to_column, to_row]
-
-
-def bipartite_match(distance_mat: Any, num_valid_rows: Any, top_k: int = -1, name: Optional[str] = None) -> Tuple[Tensor, Tensor]:
+def bipartite_match(distance_mat: Any, num_valid_rows: Any, top_k: int = -1, name: str = "bipartite_match") -> Tuple[Tensor, Tensor]:
     """(the column of each row, the row of each column), -1 where there is none: the least distance first, greedily, of the first num_valid_rows rows."""
-    distances = convert_to_tensor(distance_mat, dtypes.float32)
-    made = py_func(_pairs, [distances, convert_to_tensor(num_valid_rows, dtypes.float32), convert_to_tensor(top_k)], [dtypes.int32, dtypes.int32], name=name)
-    shape = distances.get_shape().with_rank(2)
-    made[0].set_shape(shape[:1])
-    made[1].set_shape(shape[1:])
+    made = gen_ops.bipartite_match(distance_mat, num_valid_rows, top_k=top_k, name=name)
     return made[0], made[1]
+
+
+# ---- depths ----
+
+
+def single_image_random_dot_stereograms(
+    depth_values: Any,
+    hidden_surface_removal: bool = True,
+    convergence_dots_size: int = 8,
+    dots_per_inch: int = 72,
+    eye_separation: float = 2.5,
+    mu: float = 0.3333,
+    normalize: bool = True,
+    normalize_max: float = -100,
+    normalize_min: float = 100,
+    border_level: float = 0,
+    number_colors: int = 256,
+    output_image_shape: Any = (1024, 768, 1),
+    output_data_window: Any = (1022, 757),
+    name: Optional[str] = None,
+) -> Tensor:
+    """An image [height, width, channels] of random dots (uint8) in which two eyes see the depths of a matrix, 0 far and 1 near.
+
+    normalize: brings depths between normalize_min and normalize_max there, or those between their least and largest where these are no range.
+    output_image_shape: [width, height, channels]; three channels where number_colors is above 256. output_data_window: [width, height] of the part
+    that shows the depths; the rest is as deep as border_level. Squares of convergence_dots_size help the eyes. InvalidArgumentError for a window
+    that is larger than the image, and depths of no elements.
+    """
+    return gen_ops.single_image_random_dot_stereograms(
+        depth_values,
+        hidden_surface_removal=hidden_surface_removal,
+        convergence_dots_size=convergence_dots_size,
+        dots_per_inch=dots_per_inch,
+        eye_separation=eye_separation,
+        mu=mu,
+        normalize=normalize,
+        normalize_max=normalize_max,
+        normalize_min=normalize_min,
+        border_level=border_level,
+        number_colors=number_colors,
+        output_image_shape=output_image_shape,
+        output_data_window=output_data_window,
+        name=name,
+    )

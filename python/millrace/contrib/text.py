@@ -9,9 +9,10 @@ from typing import Any, Optional, Tuple
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, control_dependencies, name_scope
+from millrace.framework.graph import name_scope
+from millrace.framework.random_seed import get_seed
 from millrace.gfile import GFile
-from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops, random_ops
+from millrace.ops import array_ops, gen_ops, math_ops, random_ops
 from millrace.ops.lookup_ops import HashTable, InitializableLookupTableBase, TextFileInitializer
 from millrace.train.batching import batch
 
@@ -40,33 +41,6 @@ def _filter_input(input_tensor: Any, vocab_freq_table: Any, vocab_min_count: Any
         probability = (gen_ops.sqrt(counts / allowed) + 1.0) * (allowed / counts)
         drawn = random_ops.random_uniform(array_ops.shape(counts), 0, 1, dtypes.float64, seed=seed)
         return array_ops.boolean_mask(tokens, gen_ops.less_equal(drawn, probability))
-
-
-def _candidates(tokens: Tensor, min_skips: Any, max_skips: Any, start: Any, limit: Any, emit_self: Any, seed: Any) -> Tuple[Tensor, Tensor]:
-    """Each token as often as it has neighbours in a window of random size, and these."""
-    least, most, start, limit = (convert_to_tensor(given, dtypes.int32) for given in (min_skips, max_skips, start, limit))
-    size = array_ops.size(tokens)
-    checks = [
-        control_flow_ops.Assert(gen_ops.less_equal(0, least), ["min_skips must be >= 0, got", least]),
-        control_flow_ops.Assert(gen_ops.less_equal(least, most), ["min_skips must be <= max_skips, got", least, most]),
-        control_flow_ops.Assert(
-            gen_ops.logical_and(gen_ops.less_equal(0, start), gen_ops.less(start, size)), ["start must be >= 0 and < size of input, got", start]
-        ),
-        control_flow_ops.Assert(gen_ops.less_equal(-1, limit), ["limit must be >= -1, got", limit]),
-    ]
-    with control_dependencies(checks):
-        tokens = array_ops.identity(tokens)
-    tokens = tokens[start : array_ops.where(gen_ops.less(limit, 0), size, gen_ops.minimum(size, start + limit))]
-    count = array_ops.size(tokens)
-    windows = array_ops.expand_dims(random_ops.random_uniform(array_ops.expand_dims(count, 0), least, most + 1, dtypes.int32, seed=seed), 1)
-    reach = gen_ops.abs(most)  # a negative one fails in the step
-    steps = array_ops.expand_dims(math_ops.range(-reach, reach + 1), 0)
-    targets = array_ops.expand_dims(math_ops.range(count), 1) + steps
-    paired = gen_ops.less_equal(gen_ops.abs(steps), windows)
-    for holds in (gen_ops.greater_equal(targets, 0), gen_ops.less(targets, count), gen_ops.logical_or(math_ops.not_equal(steps, 0), emit_self)):
-        paired = gen_ops.logical_and(paired, holds)
-    where = array_ops.where(paired)
-    return array_ops.gather(tokens, where[:, 0]), array_ops.gather(tokens, array_ops.gather_nd(targets, where))
 
 
 def skip_gram_sample(
@@ -99,7 +73,8 @@ def skip_gram_sample(
         tokens = _filter_input(convert_to_tensor(input_tensor), vocab_freq_table, vocab_min_count, vocab_subsampling, corpus_size, seed)
         if tokens.get_shape().ndims not in (None, 1):
             raise at_user_line(ValueError("input_tensor must be of rank 1, got shape %s" % tokens.get_shape()))
-        pairs = _candidates(tokens, min_skips, max_skips, start, limit, emit_self_as_target, seed)
+        first, second = get_seed(seed)
+        pairs = gen_ops.skip_gram_generate_candidates(tokens, min_skips, max_skips, start, limit, emit_self_as_target, seed=first or 0, seed2=second or 0)
         if batch_size is not None and batch_size > 0:
             return batch(list(pairs), batch_size, capacity=batch_capacity if batch_capacity and batch_capacity > 0 else 100 * batch_size, enqueue_many=True)
         return pairs

@@ -220,6 +220,15 @@ void RegisterImageOps(OpRegistry& r) {
       .NoGradient(kColour)
       .Example("f32[2,2,3]+, f32[]{0.5}");
   r.Add(
+       "AdjustHsvInYiq(images:T, delta_h:f32, scale_s:f32, scale_v:f32) -> (output:T) | T in "
+       "f16|f32|f64|IDX|i8|i16|u8")
+      .Doc(
+          "Colours of which the chrominance of YIQ is turned by delta_h radians and multiplied by scale_s, and all of "
+          "it by scale_v. Nothing is cut.")
+      .Shape(AdjustShape)
+      .NoGradient(kColour)
+      .Example("f32[2,2,3]+, f32[]{0.5}, f32[]{2}, f32[]{0.75}");
+  r.Add(
        "AdjustContrast(images:T, contrast_factor:f32, min_value:f32, max_value:f32) -> (output:f32) | T in "
        "FD|IDX|i8|i16|u8 | D2")
       .Doc("Each channel of each image drawn away from its mean by the factor, and cut to [min_value, max_value].")
@@ -251,6 +260,7 @@ void RegisterImageOps(OpRegistry& r) {
   RegisterImageFileOps(r);
   RegisterImageWindowOps(r);
   RegisterImageTransformOps(r);
+  RegisterImageMatchOps(r);
 }
 
 }  // namespace millrace

@@ -10,5 +10,6 @@ void RegisterImageFileOps(OpRegistry& registry);
 void RegisterImageWindowOps(OpRegistry& registry);
 void RegisterImageBoxOps(OpRegistry& registry);
 void RegisterImageTransformOps(OpRegistry& registry);
+void RegisterImageMatchOps(OpRegistry& registry);
 
 }  // namespace millrace

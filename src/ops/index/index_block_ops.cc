@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ops/index/index_ops.h"
+#include "tensor/periodic.h"
 #include "tensor/window.h"
 
 namespace millrace {
@@ -243,6 +244,38 @@ Status VolumePatchesShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// What the step refuses has an unknown shape: TensorFlow's clients look for its error there.
+Status PeriodicResampleShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape wanted, c.Attr<PartialShape>("shape"));
+  if (!c.input(0).IsFullyDefined()) {
+    std::vector<int64_t> dims = wanted.dims();
+    for (int64_t& size : dims) size = size < 1 ? -1 : size;
+    if (wanted.has_rank()) c.set_output(0, PartialShape::Of(std::move(dims)));
+    return absl::OkStatus();
+  }
+  MR_ASSIGN_OR_RETURN(const Shape values, c.input(0).ToShape());
+  const StatusOr<PeriodicSizes> sizes = PeriodicSizesOf(values, wanted);
+  if (sizes.ok()) c.set_output(0, PartialShape(sizes->shape));
+  return absl::OkStatus();
+}
+
+Status PeriodicResampleGradShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape original, c.Attr<PartialShape>("original_shape"));
+  c.set_output(0, original);
+  return absl::OkStatus();
+}
+
+// The places of all numbers go the same way as they: each gradient then goes back to its own.
+Status PeriodicResampleGrad(GradContext& g) {
+  const GraphBuilder& b = g.b();
+  MR_ASSIGN_OR_RETURN(const PartialShape wanted, g.Attr<PartialShape>("shape"));
+  const Output shape = b.Shape(g.x(0)), size = b.Op("Size", {g.x(0)}, {{"out_type", DType::kInt64}});
+  const Output numbers = b.Op("Range", {b.Scalar<int64_t>(0), size, b.Scalar<int64_t>(1)});
+  const Output places = b.Op("PeriodicResample", {b.Reshape(numbers, shape)}, {{"shape", wanted}});
+  g.set_dx(0, b.Reshape(b.Op("UnsortedSegmentSum", {g.dy(), places, size}), shape));
+  return g.status();
+}
+
 }  // namespace
 
 void RegisterBlockOps(OpRegistry& registry) {
@@ -316,6 +349,20 @@ void RegisterBlockOps(OpRegistry& registry) {
       .Gradient(PatchesGrad)
       .Example("f32[1,3,4,3,2]~ | ksizes=[1,2,2,3,1]; strides=[1,1,2,1,1]; padding=\"SAME\"")
       .Example("f32[2,3,3,3,1]~ | ksizes=[1,2,2,2,1]; strides=[1,1,1,1,1]; padding=\"VALID\"");
+  registry.Add("PeriodicResample(values:T) -> (output:T) | T in NUM; shape:shape")
+      .Doc(
+          "The numbers of one dimension, that which `shape` leaves open, laid out along the others, which grow to the "
+          "sizes that it gives: a finer image out of channels (Shi and others 2016).")
+      .Shape(PeriodicResampleShape)
+      .Gradient(PeriodicResampleGrad)
+      .Example("f32[3,4]~ | shape=[6,?]")
+      .Example("f32[2,2,4]~ | shape=[4,4,?]");
+  registry
+      .Add("PeriodicResampleOpGrad(grad:T) -> (grad_values:T) | T in NUM; original_shape:shape; desired_shape:shape")
+      .Doc("The gradient of PeriodicResample: each number's at its place, 0 where none was taken from.")
+      .Shape(PeriodicResampleGradShape)
+      .NoGradient("the gradient of a gradient: take PeriodicResample itself")
+      .Example("f32[6,2]~ | original_shape=[3,4]; desired_shape=[6,?]");
 }
 
 }  // namespace millrace

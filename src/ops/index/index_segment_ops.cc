@@ -128,6 +128,30 @@ Status UnsortedSegmentProdGrad(GradContext& g) {
   return g.status();
 }
 
+// Slices of `data` along the axis: pairs of a begin and an end, or a vector of where one ends and the next begins.
+Status ReduceSliceShape(ShapeContext& c) {
+  MR_ASSIGN_OR_RETURN(const PartialShape data, c.WithRankAtLeast(0, 1));
+  MR_RETURN_IF_ERROR(c.WithRankAtLeast(1, 1).status());
+  MR_ASSIGN_OR_RETURN(const PartialShape indices, c.WithRankAtMost(1, 2));
+  MR_RETURN_IF_ERROR(c.RequireScalar(2));
+  int64_t count = indices.dim(0);
+  if (indices.rank() == 1 && count >= 0) count = std::max<int64_t>(count, 1) - 1;
+  if (indices.rank() == 2) {
+    MR_RETURN_IF_ERROR(c.MergeDim(indices.dim(1), 2, "a row of indices is a begin and an end").status());
+  }
+  MR_ASSIGN_OR_RETURN(const std::optional<int64_t> axis, c.ConstantInt(2));
+  if (!data.has_rank()) return absl::OkStatus();
+  if (!axis) {
+    c.set_output(0, PartialShape::UnknownOfRank(data.rank()));
+    return absl::OkStatus();
+  }
+  MR_ASSIGN_OR_RETURN(const int along, c.Axis(*axis, data.rank()));
+  std::vector<int64_t> dims = data.dims();
+  dims[static_cast<size_t>(along)] = count;
+  c.set_output(0, PartialShape::Of(std::move(dims)));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterSegmentOps(OpRegistry& registry) {
@@ -209,6 +233,30 @@ void RegisterSegmentOps(OpRegistry& registry) {
       .Shape(UnsortedSegmentShape)
       .Gradient(UnsortedSegmentExtremeGrad)
       .Example("f32[4,3]~, i32[4]{1 0 -1 1}, i32[]{2}");
+  struct Slices {
+    const char* name;
+    const char* types;
+    const char* doc;
+    const char* of_none;
+  };
+  for (const Slices& op :
+       {Slices{"Sum", "NUM", "Sums", "0"}, Slices{"Prod", "NUM", "Products", "1"},
+        Slices{"Max", "REAL", "Largest values", "the lowest number of the type"},
+        Slices{"Min", "REAL", "Smallest values", "the highest number of the type"}}) {
+    registry
+        .Add(absl::StrCat("ReduceSlice", op.name, "(data:T, indices:Tindices, axis:i64) -> (output:T) | T in ",
+                          op.types, "; Tindices in IDX"))
+        .Doc(absl::StrCat(
+            op.doc,
+            " of slices of `data` along the axis, which may overlap: of rows [begin, end) for each row "
+            "of indices [n, 2], or, for a vector, from each index to the next one. What lies behind the "
+            "end of `data` does not count; nothing gives ",
+            op.of_none, "."))
+        .Shape(ReduceSliceShape)
+        .NoGradient("TensorFlow has none; UnsortedSegment ops of gathered rows have one")
+        .Example("f32[3,2]+, i32[3,2]{0 2 1 9 2 2}, i64[]{0}")
+        .Example("f32[2,4]+, i64[3]{0 1 4}, i64[]{1}");
+  }
   struct Counted {
     const char* name;
     const char* types;

@@ -38,6 +38,21 @@ Status PaddedRawShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status LibsvmShape(ShapeContext& c) {
+  const PartialShape& lines = c.input(0);
+  const int64_t rank = lines.has_rank() ? lines.rank() + 1 : -1;
+  MR_ASSIGN_OR_RETURN(const int64_t num_features, c.Attr<int64_t>("num_features"));
+  c.set_output(0, lines);
+  c.set_output(1, PartialShape::Of({-1, rank}));
+  c.set_output(2, PartialShape::Of({-1}));
+  c.set_output(3, PartialShape::Of({rank}));
+  if (!lines.has_rank()) return absl::OkStatus();
+  std::vector<int64_t> dims = lines.dims();
+  dims.push_back(num_features);
+  c.set_output_as_shape(3, PartialShape::Of(std::move(dims)));
+  return absl::OkStatus();
+}
+
 Status ParseTensorShape(ShapeContext& c) { return c.RequireScalar(0); }
 
 }  // namespace
@@ -57,6 +72,15 @@ void RegisterParsingOps(OpRegistry& r) {
       .NotDifferentiable(kStrings)
       .Example("str[2]{\"1,a\" \"2,\"}, f32[1]{0}, str[1]{\"none\"}")
       .Example("str[]{\"1;x;3\"}, i64[0]#, f64[]{7} | field_delim=\";\"; select_cols=[0,2]");
+  r.Add(
+       "DecodeLibsvm(input:str) -> (label:label_dtype, feature_indices:i64, feature_values:dtype, feature_shape:i64) | "
+       "dtype in FD|IDX=f32; label_dtype in FD|IDX=i64; num_features:int>=1")
+      .Doc(
+          "Lines \"label place:value place:value ...\", as libsvm reads them: the labels, and the features as a sparse "
+          "tensor [lines..., num_features].")
+      .Shape(LibsvmShape)
+      .NotDifferentiable(kStrings)
+      .Example("str[2]{\"1 0:0.5 3:2\" \"-1 1:7\"} | num_features=4");
   r.Add("DecodeCompressed(bytes:str) -> (output:str) | compression_type:string=\"\"")
       .Doc("Strings that ZLIB or GZIP has compressed, expanded.")
       .Shape(UnchangedShape)

@@ -30,6 +30,13 @@ Status HitsShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+Status SkipGramShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(c.WithRank(0, 1).status());
+  for (int i = 1; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
+  for (int i = 0; i < 2; ++i) c.set_output(i, PartialShape::Of({-1}));
+  return absl::OkStatus();
+}
+
 constexpr char kSignature[] =
     "(true_classes:i64) -> (sampled_candidates:i64, true_expected_count:f32, sampled_expected_count:f32) | "
     "num_true:int>=1; num_sampled:int>=1; unique:bool; ";
@@ -87,6 +94,16 @@ void RegisterCandidateOps(OpRegistry& r) {
       .Shape(HitsShape)
       .NotDifferentiable("its outputs are places")
       .Example("i64[2,2]{1 2 7 1}, i64[2]{7 1} | num_true=2");
+  r.Add(
+       "SkipGramGenerateCandidates(input_tensor:T, min_skips:i32, max_skips:i32, start:i32, limit:i32, "
+       "emit_self_as_target:bool) -> (tokens:T, labels:T) | T:type; seed:int=0; seed2:int=0 | S")
+      .Doc(
+          "Pairs of a token and one near it: each of `limit` tokens from `start` on (all that follow where limit is "
+          "negative), with each of them at most so many places away as is drawn for it from min_skips to max_skips; "
+          "with itself too where emit_self_as_target says so.")
+      .Shape(SkipGramShape)
+      .NotDifferentiable(kSamples)
+      .Example("i64[4]{7 8 9 5}, i32[]{1}, i32[]{2}, i32[]{0}, i32[]{-1}, bool[]{false} | seed=3");
 }
 
 }  // namespace millrace

@@ -159,6 +159,16 @@ void RegisterStateOps(OpRegistry& r) {
       .Shape(VarHandleShape)
       .NotDifferentiable("a variable is a leaf")
       .NoExample("state");
+  r.Add("ZeroInitializer(ref:&T) -> (output_ref:&T) | T in REAL | U")
+      .Doc("Zeros as the first value of a variable whose shape is known; InvalidArgument where it has a value.")
+      .Shape(UnchangedShape)
+      .NotDifferentiable(kIsState)
+      .NoExample("state");
+  r.Add("ZeroVarInitializer(var:res) -> (output_var:res) | dtype:type; shape:shape | SU")
+      .Doc("ZeroInitializer for a variable behind a handle, which it returns.")
+      .Shape(VarHandleShape)
+      .NotDifferentiable(kIsState)
+      .NoExample("state");
   r.Add("AssignVariableOp(resource:res, value:dtype) -> () | dtype:type | S")
       .Doc("Gives the variable behind the handle a new value.")
       .Shape(AssignVariableShape)

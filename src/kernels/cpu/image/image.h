@@ -16,5 +16,8 @@ void RegisterImageSampleKernels(KernelRegistry& registry);
 void RegisterImageFileKernels(KernelRegistry& registry);
 void RegisterImageScaleKernels(KernelRegistry& registry);
 void RegisterImageTransformKernels(KernelRegistry& registry);
+void RegisterImageResamplerKernels(KernelRegistry& registry);
+void RegisterImageMatchKernels(KernelRegistry& registry);
+void RegisterImageStereogramKernels(KernelRegistry& registry);
 
 }  // namespace millrace

@@ -240,6 +240,9 @@ void RegisterImageKernels(KernelRegistry& registry) {
   RegisterImageFileKernels(registry);
   RegisterImageScaleKernels(registry);
   RegisterImageTransformKernels(registry);
+  RegisterImageResamplerKernels(registry);
+  RegisterImageMatchKernels(registry);
+  RegisterImageStereogramKernels(registry);
 }
 
 }  // namespace millrace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels: colours of images. Hue, saturation and value follow Smith (SIGGRAPH 1978).
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <type_traits>
 
@@ -58,22 +59,53 @@ Status MapColours(KernelContext& ctx, int min_rank, Runs runs) {
   return absl::OkStatus();
 }
 
-StatusOr<float> Amount(const KernelContext& ctx, absl::string_view name) {
-  if (ctx.input(1).rank() != 0)
-    return InvalidArgument(name, " must be a scalar, got shape ", ctx.input(1).shape().ToString());
-  return *ctx.input(1).data<float>();
+StatusOr<float> Amount(const KernelContext& ctx, int i, absl::string_view name) {
+  if (ctx.input(i).rank() != 0)
+    return InvalidArgument(name, " must be a scalar, got shape ", ctx.input(i).shape().ToString());
+  return *ctx.input(i).data<float>();
 }
 
 Status AdjustHue(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(const float delta, Amount(ctx, "delta"));
+  MR_ASSIGN_OR_RETURN(const float delta, Amount(ctx, 1, "delta"));
   const auto runs = [delta](const float* from, size_t n, float* to) { ShiftHue(from, n, delta, to); };
   return MapColours(ctx, 3, runs);
 }
 
 Status AdjustSaturation(KernelContext& ctx) {
-  MR_ASSIGN_OR_RETURN(const float scale, Amount(ctx, "scale"));
+  MR_ASSIGN_OR_RETURN(const float scale, Amount(ctx, 1, "scale"));
   const auto runs = [scale](const float* from, size_t n, float* to) { ScaleSaturation(from, n, scale, to); };
   return MapColours(ctx, 3, runs);
+}
+
+// The map of colours that turns the plane of chrominance of YIQ by an angle and stretches it by `saturation`, and all
+// by `value`: RGB to YIQ, that, and back, in one matrix.
+std::array<float, 9> YiqMap(float angle, float saturation, float value) {
+  constexpr float kYiq[3][3] = {{0.299f, 0.587f, 0.114f}, {0.596f, -0.274f, -0.322f}, {0.211f, -0.523f, 0.312f}};
+  constexpr float kRgb[3][3] = {
+      {1, 0.95617069f, 0.62143257f}, {1, -0.2726886f, -0.64681324f}, {1, -1.103744f, 1.70062309f}};
+  const float along = value * saturation * std::cos(angle), across = value * saturation * std::sin(angle);
+  std::array<float, 9> map{};
+  for (size_t to = 0; to < 3; ++to) {
+    for (size_t from = 0; from < 3; ++from) {
+      const float y = kYiq[0][from], i = kYiq[1][from], q = kYiq[2][from];
+      map[3 * to + from] =
+          kRgb[to][0] * value * y + kRgb[to][1] * (along * i - across * q) + kRgb[to][2] * (across * i + along * q);
+    }
+  }
+  return map;
+}
+
+Status AdjustHsvInYiq(KernelContext& ctx) {
+  MR_ASSIGN_OR_RETURN(const float angle, Amount(ctx, 1, "delta_h"));
+  MR_ASSIGN_OR_RETURN(const float saturation, Amount(ctx, 2, "scale_s"));
+  MR_ASSIGN_OR_RETURN(const float value, Amount(ctx, 3, "scale_v"));
+  const std::array<float, 9> map = YiqMap(angle, saturation, value);
+  return MapColours(ctx, 3, [&map](const float* from, size_t n, float* to) {
+    for (size_t i = 0; i < n; ++i, from += 3, to += 3) {
+      const float r = from[0], g = from[1], b = from[2];
+      for (size_t c = 0; c < 3; ++c) to[c] = map[3 * c] * r + map[3 * c + 1] * g + map[3 * c + 2] * b;
+    }
+  });
 }
 
 template <typename T>
@@ -111,7 +143,7 @@ Status AdjustContrast(KernelContext& ctx) {
   const Tensor& images = ctx.input(0);
   if (images.rank() < 3)
     return InvalidArgument("images must have at least 3 dimensions, got shape ", images.shape().ToString());
-  MR_ASSIGN_OR_RETURN(const float factor, Amount(ctx, "contrast_factor"));
+  MR_ASSIGN_OR_RETURN(const float factor, Amount(ctx, 1, "contrast_factor"));
   MR_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate({0}, 0, images.shape()));
   VisitTypes<float, Half>(images.dtype(), [&]<typename T>() { Contrast<T>(ctx, ctx.input(0), factor, out); });
   return absl::OkStatus();
@@ -133,6 +165,7 @@ void RegisterImageColourKernels(KernelRegistry& registry) {
   registry.AddFn({.op = "AdjustHue"}, AdjustHue);
   registry.AddFn({.op = "AdjustSaturation"}, AdjustSaturation);
   registry.AddFn({.op = "AdjustContrastv2"}, AdjustContrast);
+  registry.AddFn({.op = "AdjustHsvInYiq", .types = {{"T", Types("f32")}}}, AdjustHsvInYiq);
 }
 
 }  // namespace millrace

@@ -14,6 +14,7 @@ void RegisterIndexKernels(KernelRegistry& registry) {
   RegisterSegmentKernels(registry);
   RegisterSparseSegmentKernels(registry);
   RegisterBlockKernels(registry);
+  RegisterPeriodicKernels(registry);
   RegisterDiagonalKernels(registry);
   RegisterUniqueKernels(registry);
   RegisterPartitionKernels(registry);

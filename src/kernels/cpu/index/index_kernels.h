@@ -13,6 +13,7 @@ void RegisterStateScatterKernels(KernelRegistry& registry);  // variables
 void RegisterSegmentKernels(KernelRegistry& registry);
 void RegisterSparseSegmentKernels(KernelRegistry& registry);
 void RegisterBlockKernels(KernelRegistry& registry);
+void RegisterPeriodicKernels(KernelRegistry& registry);
 void RegisterDiagonalKernels(KernelRegistry& registry);
 void RegisterUniqueKernels(KernelRegistry& registry);
 void RegisterPartitionKernels(KernelRegistry& registry);

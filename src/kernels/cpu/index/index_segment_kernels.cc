@@ -158,6 +158,48 @@ Status UnsortedSegment(KernelContext& ctx) {
   return ScatterRows(ctx, scatter);
 }
 
+template <RowOp op>
+Status ReduceSlice(KernelContext& ctx) {
+  const Tensor &data = ctx.input(0), &indices = ctx.input(1);
+  const bool pairs = indices.rank() == 2;
+  if (data.rank() < 1) return InvalidArgument("data must have at least one dimension, got a scalar");
+  if (pairs ? indices.dim(1) != 2 : indices.rank() != 1) {
+    return InvalidArgument("indices must be a vector or have shape [n, 2], got ", indices.shape().ToString());
+  }
+  MR_RETURN_IF_ERROR(RequireScalar("axis", ctx.input(2)));
+  MR_ASSIGN_OR_RETURN(int64_t given, ctx.input(2).IntScalar());
+  if (given < 0) given += data.rank();
+  if (!InRange(given, data.rank())) return InvalidArgument("axis is not in [-", data.rank(), ", ", data.rank(), ")");
+  const int axis = static_cast<int>(given);
+  const int64_t slices = pairs ? indices.dim(0) : std::max<int64_t>(indices.dim(0), 1) - 1;
+  MR_ASSIGN_OR_RETURN(const Shape shape, data.shape().WithDim(axis, slices));
+  MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, shape));
+  FillNeutral<op>(out);
+  const int64_t size = data.dim(axis), outer = DimProduct(shape, 0, axis);
+  const int64_t width = DimProduct(shape, axis + 1, shape.rank());
+  const int64_t row = width * static_cast<int64_t>(DTypeSize(data.dtype()));
+  const SegmentIds places(indices);
+  const std::vector<int64_t> same_row(static_cast<size_t>(width > 0 ? size : 0));
+  for (int64_t s = 0; s < slices; ++s) {
+    const int64_t begin = places[pairs ? 2 * s : s], end = std::min(places[pairs ? 2 * s + 1 : s + 1], size);
+    if (begin >= end) continue;
+    if (begin < 0) return InvalidArgument("slice ", s, " begins at ", begin, ", which is before the data");
+    for (int64_t o = 0; o < outer && width > 0; ++o) {
+      MR_RETURN_IF_ERROR(ScatterRows(
+          ctx, {.op = op,
+                .dtype = data.dtype(),
+                .dst = static_cast<char*>(out->mutable_raw()) + (o * slices + s) * row,
+                .dst_rows = 1,
+                .rows = same_row.data(),
+                .n = end - begin,
+                .updates = static_cast<const char*>(data.raw()) + (o * size + begin) * row,
+                .width = width,
+                .keep_wide = true}));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // scaled[s, :] = grad[s, :] / (1, the members of s, or the root of their number), in type A.
 template <typename T, typename A>
 void ScaleRows(const T* grad, const int64_t* ids, int64_t n, int64_t segments, int64_t width, SegmentFinish finish,
@@ -246,6 +288,10 @@ void RegisterSegmentKernels(KernelRegistry& r) {
   }
   for (const char* op : {"UnsortedSegmentMax", "SegmentMaxV2"}) r.AddFn(spec(op, reals), UnsortedSegment<RowOp::kMax>);
   for (const char* op : {"UnsortedSegmentMin", "SegmentMinV2"}) r.AddFn(spec(op, reals), UnsortedSegment<RowOp::kMin>);
+  r.AddFn(spec("ReduceSliceSum", numbers), ReduceSlice<RowOp::kAdd>);
+  r.AddFn(spec("ReduceSliceProd", numbers), ReduceSlice<RowOp::kMul>);
+  r.AddFn(spec("ReduceSliceMax", reals), ReduceSlice<RowOp::kMax>);
+  r.AddFn(spec("ReduceSliceMin", reals), ReduceSlice<RowOp::kMin>);
 }
 
 void RegisterSparseSegmentKernels(KernelRegistry& r) {

@@ -16,6 +16,7 @@ namespace millrace {
 void RegisterExampleKernels(KernelRegistry& registry);   // ParseExample*, ParseSingleExample
 void RegisterSequenceKernels(KernelRegistry& registry);  // ParseSequenceExample, ParseSingleSequenceExample
 void RegisterCsvKernels(KernelRegistry& registry);
+void RegisterLibsvmKernels(KernelRegistry& registry);
 void RegisterJsonKernels(KernelRegistry& registry);
 void RegisterMessageTensorKernels(KernelRegistry& registry);  // tensors in messages, compressed and padded bytes
 void RegisterParsingKernels(KernelRegistry& registry);        // all of these

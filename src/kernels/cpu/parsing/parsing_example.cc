@@ -237,6 +237,7 @@ void RegisterParsingKernels(KernelRegistry& registry) {
   RegisterExampleKernels(registry);
   RegisterSequenceKernels(registry);
   RegisterCsvKernels(registry);
+  RegisterLibsvmKernels(registry);
   RegisterJsonKernels(registry);
   RegisterMessageTensorKernels(registry);
 }

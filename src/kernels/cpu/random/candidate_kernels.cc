@@ -9,8 +9,10 @@
 #include "absl/strings/str_split.h"
 #include "base/checked.h"
 #include "base/env.h"
+#include "base/stop_scope.h"
 #include "kernel/cancellation.h"
 #include "kernel/device_env.h"
+#include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/engine/key_map.h"
 #include "kernels/cpu/kernel_list.h"
 #include "kernels/cpu/random/random.h"
@@ -331,6 +333,43 @@ class AccidentalHitsKernel final : public Kernel {
   int64_t num_true_ = 1;
 };
 
+class SkipGramKernel final : public RandomKernel {
+ public:
+  Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    MR_RETURN_IF_ERROR(RequireVector("input_tensor", input));
+    for (int i = 1; i < ctx.num_inputs(); ++i)
+      MR_RETURN_IF_ERROR(RequireScalar(ctx.node().op->inputs[i].name, ctx.input(i)));
+    const int64_t least = *ctx.input(1).data<int32_t>(), most = *ctx.input(2).data<int32_t>();
+    if (least < 0 || most < 0) return InvalidArgument("Both min_skips and max_skips must be >= 0.");
+    if (least > most) return InvalidArgument("min_skips must be <= max_skips.");
+    const int64_t start = *ctx.input(3).data<int32_t>(), limit = *ctx.input(4).data<int32_t>();
+    const int64_t size = input.num_elements(), end = limit < 0 ? size : std::min(start + limit, size);
+    if (start < 0) return InvalidArgument("start must be >= 0, got ", start);
+    const int64_t self = *ctx.input(5).data<bool>() ? -1 : 0;  // the distance that is left out; none is -1
+    const int64_t count = std::max<int64_t>(end - start, 0);
+    PhiloxWords words(ReserveBlocks(static_cast<uint64_t>(count + 1 + 3) / 4));
+    std::vector<int64_t> tokens, labels;  // places
+    StopNowAndThen pause;
+    for (int64_t i = start; i < end; ++i) {
+      const int64_t skips = least + static_cast<int64_t>(Below32(words, static_cast<uint32_t>(most - least + 1)));
+      for (int64_t j = std::max(i - skips, start); j <= std::min(i + skips, end - 1); ++j) {
+        pause();
+        if (std::abs(i - j) == self) continue;
+        tokens.push_back(i);
+        labels.push_back(j);
+      }
+    }
+    const RunCopier copier(input.dtype(), 1);
+    const auto pairs = static_cast<int64_t>(tokens.size());
+    for (int o = 0; o < 2; ++o) {
+      MR_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(o, Shape::Vector(pairs)));
+      copier.Gather(out->mutable_raw(), input.raw(), (o == 0 ? tokens : labels).data(), pairs);
+    }
+    return absl::OkStatus();
+  }
+};
+
 }  // namespace
 
 void RegisterCandidateKernels(KernelRegistry& registry) {
@@ -341,6 +380,7 @@ void RegisterCandidateKernels(KernelRegistry& registry) {
   registry.Add<SamplerKernel<FixedUnigramSampler>>({.op = "FixedUnigramCandidateSampler"});
   registry.Add<SamplerKernel<AllSampler>>({.op = "AllCandidateSampler"});
   registry.Add<AccidentalHitsKernel>({.op = "ComputeAccidentalHits"});
+  registry.Add<SkipGramKernel>({.op = "SkipGramGenerateCandidates"});
 }
 
 }  // namespace millrace

@@ -132,6 +132,43 @@ class AssignKernel : public Kernel {
   bool validate_ = true;
 };
 
+// Zeros as the first value of a variable, and of no other.
+Status AssignZeros(const KernelContext& ctx, Variable& v, const PartialShape& declared) {
+  if (v.IsInitialized()) return InvalidArgument("input is already initialized");
+  MR_ASSIGN_OR_RETURN(const Shape shape, declared.ToShape());
+  MR_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Make(v.dtype(), shape, ctx.device().allocator()));
+  std::memset(zeros.mutable_raw(), 0, zeros.TotalBytes());
+  v.Assign(std::move(zeros));
+  return absl::OkStatus();
+}
+
+Status ZeroInitializer(KernelContext& ctx) {
+  if (!ctx.has_ref_input(0)) return BadHandle(ctx, 0, "is not a variable");
+  ctx.ForwardRef(0, 0);
+  return AssignZeros(ctx, ctx.ref_input(0), ctx.ref_input(0).declared_shape());
+}
+
+class ZeroVarInitializerKernel : public Kernel {
+ public:
+  Status Init(const KernelInit& init) override {
+    MR_ASSIGN_OR_RETURN(dtype_, init.Attr<DType>("dtype"));
+    MR_ASSIGN_OR_RETURN(shape_, init.Attr<PartialShape>("shape"));
+    return absl::OkStatus();
+  }
+  Status Compute(KernelContext& ctx) override {
+    MR_ASSIGN_OR_RETURN(RefPtr<Variable> v, ResourceFromInput<Variable>(ctx, 0));
+    if (v->dtype() != dtype_) {
+      return InvalidArgument("the variable holds ", DTypeName(v->dtype()), ", not ", DTypeName(dtype_));
+    }
+    ctx.Forward(0, 0);
+    return AssignZeros(ctx, *v, shape_);
+  }
+
+ private:
+  DType dtype_ = DType::kInvalid;
+  PartialShape shape_;
+};
+
 template <bool kAdd>
 Status AddTo(const KernelContext& ctx, Variable& v, const Tensor& by) {
   const InPlaceOp change(kAdd ? "Add" : "Sub", by.dtype());
@@ -377,6 +414,8 @@ void RegisterStateKernels(KernelRegistry& r) {
   r.AddFn({.op = "AssignSubVariableOp", .types = {{"dtype", Types("REAL|CPX")}}}, AssignAddResource<false>);
   r.Add<CountUpToKernel>({.op = "CountUpTo"});
   r.Add<CountUpToKernel>({.op = "ResourceCountUpTo"});
+  r.AddFn({.op = "ZeroInitializer"}, ZeroInitializer);
+  r.Add<ZeroVarInitializerKernel>({.op = "ZeroVarInitializer", .types = {{"dtype", Types("REAL")}}});
   r.Add<TemporaryVariableKernel>({.op = "TemporaryVariable"});
   r.Add<DestroyTemporaryVariableKernel>({.op = "DestroyTemporaryVariable"});
 }

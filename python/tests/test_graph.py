@@ -179,6 +179,11 @@ def test_shapes():
     assert len(list(x)) == 3
 
 
+def test_tensors_have_numbers_in_the_order_in_which_they_are_made():
+    made = [tf.zeros([2]), *tf.split(tf.zeros([4]), 2), tf.ones([2])]
+    assert sorted(made[::-1], key=lambda t: t._id) == made and len({t._id for t in made}) == 4
+
+
 def test_import_replaces_and_returns():
     x = tf.placeholder(tf.float32, name="x")
     tf.multiply(x, 2.0, name="y")

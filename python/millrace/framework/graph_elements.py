@@ -62,6 +62,11 @@ class Tensor(_core.Tensor):
         return session_for(self.graph, session).run(self, feed_dict)
 
     @property
+    def _id(self) -> int:
+        """A number of its own in the graph, larger than those of operations before."""
+        return int(self.op._id) << 32 | int(self.value_index)
+
+    @property
     def _value_index(self) -> int:
         return int(self.value_index)
 

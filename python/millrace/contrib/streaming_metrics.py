@@ -384,8 +384,8 @@ def streaming_concat(
         back = [order.index(i) for i in range(rank)]
         dtype = values.dtype.base_dtype
         room = array_ops.zeros([max_size or 0, *fixed], dtype)
-        kept = Variable(room, trainable=False, collections=[*_LOCAL], validate_shape=False, name="array", use_resource=False)
-        count = Variable(array_ops.zeros([], dtypes.int32), trainable=False, collections=[*_LOCAL], name="size", use_resource=False)
+        kept: Any = Variable(room, trainable=False, collections=[*_LOCAL], validate_shape=False, name="array", use_resource=False)
+        count: Any = Variable(array_ops.zeros([], dtypes.int32), trainable=False, collections=[*_LOCAL], name="size", use_resource=False)
         now = kept[:count]
         now.set_shape([None, *fixed])
         new = array_ops.transpose(values, order)

@@ -118,7 +118,7 @@ class _SparseColumnHashed(_SparseColumn):
             return super()._transform_feature(inputs)
         given = sparse_of(inputs.get(self.column_name))
         texts = gen_ops.as_string(given.values) if self.dtype.is_integer else given.values
-        made = [gen_ops.string_to_hash_bucket_strong(texts, self.bucket_size, key) for key in self.hash_keys]
+        made = [gen_ops.string_to_hash_bucket_strong(texts, self.length, key) for key in self.hash_keys]
         return sparse_concat(1, [SparseTensor(given.indices, ids, given.dense_shape) for ids in made], name="lookup")
 
     def _as_core(self) -> Any:

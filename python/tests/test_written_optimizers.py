@@ -373,3 +373,24 @@ def test_whole_numbers_as_settings_are_cast_to_the_variables_type():
         session.run(tf.global_variables_initializer())
         session.run(step)
         np.testing.assert_allclose(session.run(v), 3 - 0.031622777 / 1.031622777, rtol=1e-5)  # sqrt(1 - beta2) of a gradient of 1
+
+
+def test_custom_getters_of_scopes_see_slots():
+    """As in 1.15, where a slot is a variable without a name in a scope of its own. Libraries collect their variables so."""
+    seen = []
+
+    def getter(make, name, **settings):
+        seen.append((name, make(name, **settings)))
+        return seen[-1][1]
+
+    w = tf.get_variable("w", [2])
+    with tf.variable_scope("q", custom_getter=getter):
+        tf.train.MomentumOptimizer(0.1, 0.9).minimize(tf.nn.l2_loss(w))
+        tf.train.ExponentialMovingAverage(0.9).apply([w])
+    adam = tf.make_template("t", lambda: tf.train.AdamOptimizer().minimize(tf.nn.l2_loss(w)), custom_getter_=getter)
+    adam()
+    assert [name for name, _ in seen] == ["q/w/Momentum/", "q/w/ExponentialMovingAverage/", "t/w/Adam/", "t/w/Adam_1/"]
+    assert [v.op.name + "/" for _, v in seen] == [name for name, _ in seen]
+    with tf.Session() as sess:
+        sess.run(tf.variables_initializer([w, *(v for _, v in seen)]))
+        assert sess.run(tf.report_uninitialized_variables([v for _, v in seen])).tolist() == []

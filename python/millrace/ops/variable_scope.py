@@ -250,13 +250,17 @@ class VariableScope:
         if graph.building_function:
             make = getattr(graph, "_variable_outside", None) or functools.partial(_lifted, make)
         with name_scope(None):
-            if custom_getter is None:
-                return make(synchronization=synchronization, aggregation=aggregation, **arguments)
-            arguments.update(_of_replicas(custom_getter, synchronization, aggregation))
-            if _takes_names(custom_getter):
-                return custom_getter(getter=make, **arguments)
-            arguments.pop("name")
-            return custom_getter(make, full_name, **arguments)
+            return through_getter(custom_getter, make, arguments, synchronization, aggregation)
+
+
+def through_getter(custom_getter: Any, make: Callable[..., Any], arguments: Dict[str, Any], synchronization: Any = None, aggregation: Any = None) -> Any:
+    """What a scope's custom getter gives for the arguments of a variable, whose name is whole, or `make` where the scope has none."""
+    if custom_getter is None:
+        return make(synchronization=synchronization, aggregation=aggregation, **arguments)
+    rest = {**arguments, **_of_replicas(custom_getter, synchronization, aggregation)}
+    if _takes_names(custom_getter):
+        return custom_getter(getter=make, **rest)
+    return custom_getter(make, rest.pop("name"), **rest)
 
 
 def _lifted(make: Callable[..., Any], **kwargs: Any) -> Any:

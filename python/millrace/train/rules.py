@@ -53,11 +53,13 @@ class RuleOptimizer(Optimizer):
         return Optimizer._apply(self, pairs, global_step, name)
 
     def _keeps_slots_here(self, graph: Any) -> bool:
-        """Whether Python makes the slots: functions of variable_creator_scope may ask to, of which the library does not know."""
+        """Whether Python makes the slots: functions of variable_creator_scope and custom getters of scopes may ask to, of which the library does not know."""
         if graph in self._cores:
             return False
         made = (graph_of for slots in self._slots.values() for graph_of, _ in slots)
-        return bool(get_default_graph()._variable_creator_stack) or any(graph_of is graph for graph_of in made)
+        if get_default_graph()._variable_creator_stack or get_variable_scope().custom_getter is not None:
+            return True
+        return any(graph_of is graph for graph_of in made)
 
     def _is_rule_as_it_is(self) -> bool:
         return all(getattr(getattr(self, n), "__module__", None) in (__name__, Optimizer.__module__) for n in _WRITTEN)

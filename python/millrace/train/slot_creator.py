@@ -9,19 +9,34 @@ from typing import Any
 from millrace.framework import dtypes
 from millrace.framework.graph import colocate_with, name_scope
 from millrace.ops import array_ops, init_ops
-from millrace.ops.variable_scope import AUTO_REUSE, _true_getter, variable_scope
+from millrace.ops.variable_scope import AUTO_REUSE, _true_getter, through_getter, variable_scope
 from millrace.ops.variables import Variable
 
 
 def _make(primary: Any, val: Any, scope: str, validate_shape: bool, shape: Any, dtype: Any) -> Variable:
     with variable_scope(None, scope, auxiliary_name_scope=False) as opened, name_scope(None):
-        inner = opened.name
-        reuse = AUTO_REUSE if opened.reuse else False  # a scope that reuses has the primary, but maybe not yet what belongs to it
-        slot = _true_getter(
-            inner, shape, dtype, val, None, reuse, False, None, opened.caching_device, None, validate_shape, getattr(primary, "_is_resource", False)
+        arguments = dict(
+            name=opened.name + "/",  # a custom getter sees it as the variable without a name in its scope, as in 1.15
+            shape=shape,
+            dtype=dtype,
+            initializer=val,
+            regularizer=None,
+            reuse=AUTO_REUSE if opened.reuse else False,  # a scope that reuses has the primary, but maybe not yet what belongs to it
+            trainable=False,
+            collections=None,
+            caching_device=opened.caching_device,
+            partitioner=None,
+            validate_shape=validate_shape,
+            use_resource=getattr(primary, "_is_resource", False),
+            constraint=None,
         )
+        slot = through_getter(opened.custom_getter, _getter_of_slots, arguments)
     save_as_part(slot, primary)
     return slot
+
+
+def _getter_of_slots(name: str, *args: Any, **kwargs: Any) -> Variable:
+    return _true_getter(name.rstrip("/"), *args, **kwargs)  # type: ignore[no-any-return]
 
 
 def save_as_part(slot: Variable, primary: Any) -> None:

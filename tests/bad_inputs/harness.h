@@ -76,7 +76,7 @@ bool HasOp(const std::string& name);
 void Check(const GraphMaker& g, const Codes& codes = kInvalid, How how = How::kBoth);
 // "bad" never ends by itself: its deadline, 300 ms, does it.
 void CheckEndless(const GraphMaker& g);
-// Steps of the two nodes run at once, `times` each. The status of each is one of `codes`.
+// Runs steps of `one`, so many times, and steps of `other` beside them. The status of each is one of `codes`.
 void CheckAtOnce(const GraphMaker& g, const std::string& one, const std::string& other, int times, const Codes& codes);
 // The same for an encoded GraphDef.
 void CheckBytes(const std::string& bytes, const Codes& codes = kInvalid);

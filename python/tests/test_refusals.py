@@ -65,6 +65,7 @@ STEPS = [
     ("Requires start <= limit when delta > 0: 5/1", lambda: tf.range(fed(np.int32(5)), 1, 1)),
     ("Requires start >= limit when delta < 0: 1/5", lambda: tf.range(fed(np.float32(1)), 5.0, -1.0)),
     ("Requires num > 0: 0", lambda: tf.linspace(1.0, 2.0, fed(np.int32(0)))),
+    ("split_dim must have exactly one element", lambda: tf.split(np.zeros([4, 2]), 2, fed(np.zeros([0], np.int32)))),
     ("There can only be one -1 in the input", lambda: tf.split(np.zeros([4, 2]), fed(np.int32([-1, -1])), num=2)),
     (
         "Determined shape must either match input shape along split_dim exactly if fully specified, or be less than the size of the input along split_dim "
@@ -106,6 +107,8 @@ BUILDS = [
     ("Indices and updates specified for empty output shape", lambda: tf.scatter_nd(tf.zeros([2, 2, 2], tf.int32), tf.zeros([2, 2, 2]), [0, 3, 2])),
     ("input must have last dimension >= k = 4", lambda: tf.nn.top_k(tf.zeros([2, 2]), 4)),
     ("should evenly divide", lambda: tf.split(tf.zeros([4]), 3)),
+    ("Can't split scalars", lambda: gen_ops.split_v(tf.zeros([]), tf.constant([1, 3]), 0, 2)),
+    ("Cannot specify a negative value for num_segments", lambda: tf.sparse_segment_mean(np.ones([3, 2]), [0, 1], [0, 1], num_segments=-2)),
     ("must be rank 2", lambda: gen_ops.softmax_cross_entropy_with_logits(tf.zeros([2, 1, 4]), tf.zeros([2, 1, 4]))),
     ("Shape must be rank 4 but is rank 3", lambda: tf.pad(tf.zeros([2, 3, 4]), [[0, 0]] * 4)),
     ("Shape must be rank 4 but is rank 3", lambda: tf.pad(tf.zeros([2, 3, 4]), [[0, 0]] * 4, "REFLECT")),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers too small for a full mantissa, which cost a hundred times what others do: where steps are computed they are
+// Numbers too small for a full mantissa, which many processors are slow with: where steps are computed they are
 // taken for 0, and 0 comes out in their place, as on the threads of TensorFlow. Threads of our own are so for as long
 // as they live, a client's thread while it computes.
 #pragma once

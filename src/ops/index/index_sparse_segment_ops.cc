@@ -22,7 +22,7 @@ Status SparseSegmentNumShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(CheckIds(c));
   MR_RETURN_IF_ERROR(c.RequireScalar(3));
   MR_ASSIGN_OR_RETURN(std::optional<int64_t> count, c.ConstantInt(3));
-  if (count && *count < 0) return InvalidArgument("Input num_segments == ", *count, " must not be negative.");
+  if (count && *count < 0) return InvalidArgument("Cannot specify a negative value for num_segments: ", *count);
   const PartialShape& data = c.input(0);
   if (data.has_rank()) c.set_output(0, JoinDims({{count ? *count : -1}, DimRange(data, 1, data.rank())}));
   return absl::OkStatus();

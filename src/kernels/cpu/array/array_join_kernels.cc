@@ -272,6 +272,9 @@ class UnpackKernel : public Kernel {
 };
 
 StatusOr<int> SplitAxis(const Tensor& axis_tensor, const Tensor& in) {
+  if (axis_tensor.num_elements() != 1) {
+    return InvalidArgument("split_dim must have exactly one element, got shape ", axis_tensor.shape().ToString());
+  }
   MR_ASSIGN_OR_RETURN(int64_t axis, IntScalarOf(axis_tensor, "split_dim"));
   int64_t at;
   if (!NormalizeIndex(axis, in.rank(), &at)) {

@@ -11,7 +11,6 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import NotFoundError, at_user_line
 from millrace.framework.graph import Operation, Tensor, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
-from millrace.protos import definitions
 
 
 def without_shapes(graph_def: Any) -> Any:
@@ -81,6 +80,8 @@ _defaults: Dict[str, List[Tuple[str, bytes]]] = {}
 def _defaults_of(op: str) -> List[Tuple[str, bytes]]:
     """The attributes of an op that have defaults, with these as encoded AttrValues; none where no op has this name."""
     if op not in _defaults:
+        from millrace.protos import definitions
+
         try:
             op_def = definitions.OpDef.FromString(get_default_graph()._op_def(op))
         except NotFoundError:

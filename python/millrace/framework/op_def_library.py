@@ -38,13 +38,12 @@ def _check_type(dtype: dtypes.DType, attr: Any, parameter: str) -> None:
 def _plain(value: Any, kind: str, name: str) -> Any:
     """The value of an attribute that is an int, a float, a bool, a string or a type."""
     shown = {"type": "DataType"}.get(kind, kind)
-    right = {"bool": bool, "string": (str, bytes)}.get(kind)
-    if right is not None and isinstance(value, right):
+    if kind in ("bool", "string") and isinstance(value, bool if kind == "bool" else (str, bytes)):
         return value
     try:
         if kind == "type" and value is not None:
             return dtypes.as_dtype(value)
-        if right is None and not isinstance(value, str):
+        if kind in ("int", "float") and not isinstance(value, str):
             return int(value) if kind == "int" else float(value)
     except (TypeError, ValueError):
         pass
@@ -230,14 +229,14 @@ class _Application:
 
     def outputs(self, op: Operation) -> Any:
         """The outputs of the operation in the form of its definition: a tensor, or a list, for each; one alone stands for itself."""
-        rest, made = list(op.outputs), []
+        rest: List[Any] = list(op.outputs)
+        made: List[Any] = []
         for arg in self.op_def.output_arg:
             count = op.get_attr(arg.number_attr) if arg.number_attr else len(op.get_attr(arg.type_list_attr)) if arg.type_list_attr else None
             made.append(rest.pop(0) if count is None else rest[:count])
             rest = rest[count or 0 :]
-        if len(made) == 1:
-            made = made[0]
-        return op if isinstance(made, list) and not made and (self.op_def.is_stateful or not self.op_def.output_arg) else made
+        given = made[0] if len(made) == 1 else made
+        return op if isinstance(given, list) and not given and (self.op_def.is_stateful or not self.op_def.output_arg) else given
 
 
 class OpDefLibrary:

@@ -406,7 +406,6 @@ def test_small_names():
     local = contrib.framework.local_variable(1.0)
     contrib.framework.add_model_variable(local)
     assert tf.local_variables() == [local] == tf.get_collection(tf.GraphKeys.MODEL_VARIABLES) and local not in tf.global_variables()
-    assert contrib.framework.init_from_checkpoint is tf.train.init_from_checkpoint
     with tf.Session() as session:
         session.run(local.initializer)
         table = contrib.lookup.string_to_index_table_from_tensor(["a", "b"], num_oov_buckets=0)

@@ -84,21 +84,23 @@ TEST_F(SessionTest, OneNodeReadsTwoVariablesByReference) {
   EXPECT_EQ(RunScalar(sum), -3.0f);
 }
 
-TEST_F(SessionTest, AReaderKeepsTheValueThatItRead) {
-  Output before, after;
+TEST_F(SessionTest, AReaderKeepsTheValueThatItReadAndAFetchHasTheLast) {
+  Output read, before, after;
   Node* init = nullptr;
   Build([&](const GraphBuilder& b) {
     const ClientVariable v = Variable(b, "v", 1);
-    before = v.read;
-    after = b.WithControl({v.read.node}).Op("AssignAdd", {v.ref, b.Scalar(10.0f)});
+    read = v.read;
+    before = b.Mul(read, b.Scalar(2.0f));
+    after = b.WithControl({before.node}).Op("AssignAdd", {v.ref, b.Scalar(10.0f)});
     init = *AddInitializer(b, "init");
   });
   Open();
   ASSERT_TRUE(Run({}, {}, {init}).ok());
-  StatusOr<std::vector<Tensor>> out = Run({}, {before, after});
+  StatusOr<std::vector<Tensor>> out = Run({}, {before, read, after});
   ASSERT_TRUE(out.ok()) << out.status();
-  EXPECT_EQ(*(*out)[0].data<float>(), 1.0f);
+  EXPECT_EQ(*(*out)[0].data<float>(), 2.0f);
   EXPECT_EQ(*(*out)[1].data<float>(), 11.0f);
+  EXPECT_EQ(*(*out)[2].data<float>(), 11.0f);
 }
 
 TEST_F(SessionTest, TheGraphMayGrowBetweenRuns) {

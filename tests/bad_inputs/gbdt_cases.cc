@@ -313,12 +313,13 @@ TEST(BadInput, GbdtCountersFromOutside) {
 
 // Squares of hessians are solved, diagonals need none.
 TEST(BadInput, GbdtHessiansOfManyClasses) {
-  const auto splits = [](int64_t classes, const Dims& hessian, int32_t strategy) {
+  const auto splits = [](int64_t classes, const Dims& hessian, int32_t strategy) {  // of as many nodes as hessians
+    const int64_t n = hessian[0];
     GraphMaker g;
     g.I64("n", {}, {1})
-        .I32("nodes", {1})
-        .I64("buckets", {1, 2})
-        .F32("g", {1, classes}, {1})
+        .I32("nodes", {n}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+        .I64("buckets", {n, 2})
+        .F32("g", {n, classes}, {1})
         .F32("h", hessian, {0, 1})
         .F32("limits", {2}, {1, 2})
         .F32("zero", {})
@@ -331,7 +332,7 @@ TEST(BadInput, GbdtHessiansOfManyClasses) {
     return g;
   };
   Check(splits(1'000'000, {1, 1'000'000}, 3), kOk);
-  CheckEndless(splits(1500, {1, 1500, 1500}, 2));
+  CheckEndless(splits(1500, {16, 1500, 1500}, 2));
 }
 
 TEST(BadInput, GbdtTreesThatAreDeep) {

@@ -168,4 +168,4 @@ def test_paths():
     for path in ("slim.nets", "slim.python.slim.nets"):
         for name in ("vgg", "inception", "resnet_v1", "resnet_utils", "alexnet", "overfeat"):
             assert names.module("contrib.%s.%s" % (path, name)) is getattr(nets, name)
-    assert tf.contrib.slim.nets is nets
+    assert tf.contrib.slim.nets.vgg is nets.vgg and tf.contrib.slim.nets.inception.inception_v3 is nets.inception.inception_v3

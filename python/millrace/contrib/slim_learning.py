@@ -182,6 +182,7 @@ def train(
     """Runs the training operation until a step function says stop; returns the last loss. Workers but the chief begin at startup_delay_steps.
 
     Threads that do not stop in time are left behind with a warning, whatever ignore_live_threads says."""
+    del ignore_live_threads  # they are left behind in any case
     arguments.only(None, sync_optimizer=sync_optimizer)
     if train_op is None:
         raise ValueError("train_op cannot be None.")

@@ -24,10 +24,11 @@ def gather(
     Shapes: params [c..., a..., n, b...], indices [c..., i...] with batch_dims axes c -> [c..., a..., i..., b...].
     Raises: InvalidArgumentError in the step when an index is not in [0, n); ValueError when the ranks do not allow batch_dims.
     """
+    del validate_indices  # an index out of range is an error in any case
     batch_dims = batch_dims or 0
     axis = batch_dims if axis is None else axis
     known = constant_value(axis) if isinstance(axis, Tensor) else axis
-    if batch_dims == 0:  # an index out of range is an error in any case, whatever validate_indices says
+    if batch_dims == 0:
         if known is not None and known == 0 and hasattr(params, "sparse_read") and getattr(params, "_is_resource", True):
             return params.sparse_read(indices, name)
         return gen_ops.gather_v2(params, indices, axis, name=name)

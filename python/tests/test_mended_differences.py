@@ -436,6 +436,16 @@ def test_a_fetched_variable_has_what_the_step_makes_of_it():
         assert sess.run([updates["in a branch"], v], {up: False})[1].tolist() == [1, 2]
 
 
+def test_a_fetched_sum_of_a_variable_and_nothing_is_of_before_the_update():
+    """Of whole numbers the library simplifies it to the variable's value. Hooks read the count of steps so, and find the one of before the step."""
+    steps = tf.Variable(5)
+    same, one = steps + 0, tf.ones_like(steps) * steps
+    update = tf.assign_add(steps, 1)
+    with tf.Session() as sess:
+        sess.run(steps.initializer)
+        assert sess.run([same, one, update.op, steps]) == [5, 5, None, 6]
+
+
 def test_one_tensor_joined_is_named_below_its_scope():
     with tf.Graph().as_default():
         assert [tf.concat([[1]], 0).name, tf.concat([[1]], 0, name="one").name] == ["concat/concat:0", "one/one:0"]

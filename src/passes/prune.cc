@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "base/hash_map.h"
 #include "graph/unknown_op.h"
+#include "graph/variable_use.h"
 #include "op/device_name.h"
 
 namespace millrace {
@@ -291,6 +292,7 @@ class Pruner {
       const Output from = fed != fed_.end() ? fed->second : Output{copies_.at(meant.node), meant.index};
       NodeSpec spec = ClientNode(options_.through_rendezvous ? "_Send" : "_Retval", "fetch", o, BaseType(o.dtype()), i);
       spec.inputs = {from};
+      if (!options_.through_rendezvous && ReadsVariable(*meant.node)) spec.attrs[kFetchesVariable] = true;
       MR_ASSIGN_OR_RETURN(Node * retval, graph_->AddNode(std::move(spec)));
       retval->set_device(ClientNodeDevice(*from.node));
     }

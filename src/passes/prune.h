@@ -17,6 +17,9 @@ struct RunSignature {
   std::vector<Node*> targets;
 };
 
+// An attribute of the _Retval of a fetch that reads a variable and nothing else, as the client stated it.
+inline constexpr char kFetchesVariable[] = "_fetches_variable";
+
 struct PruneOptions {
   // Feeds and fetches meet the client in the step's rendezvous (_Recv / _Send) instead of as arguments: partial runs.
   bool through_rendezvous = false;

@@ -22,6 +22,7 @@
 #include "graph/frame_tree.h"
 #include "graph/variable_use.h"
 #include "passes/pipeline.h"
+#include "passes/prune.h"
 
 namespace millrace {
 namespace {
@@ -205,7 +206,8 @@ class Finder {
       }
     }
   }
-  static bool IsFetch(const Node& n) { return n.op_name() == "_Retval"; }
+  // Not of what has become a read since, as the sum of a variable and 0 does.
+  static bool IsFetch(const Node& n) { return n.attrs().contains(kFetchesVariable); }
   // A reference does not travel, and what is temporary may be gone at the end.
   static bool IsBeside(const Node& read, const Node& fetch) {
     return read.assigned_device() == fetch.assigned_device() &&

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who reads a variable's new value, and who its old one.
 #include "passes/pass_testutil.h"
+#include "passes/prune.h"
 
 namespace millrace {
 namespace {
@@ -23,6 +24,7 @@ class ReadAfterUpdateTest : public PassTest {
     ASSERT_TRUE(s.ok()) << s;
   }
 
+  const AttrMap fetch_of_variable_ = {{"T", DType::kFloat}, {"index", int64_t{0}}, {kFetchesVariable, true}};
   Node *v_, *read_, *value_;
 };
 
@@ -44,14 +46,16 @@ TEST_F(ReadAfterUpdateTest, WhoIsOrderedBehindAnUpdateSeesIt) {
 TEST_F(ReadAfterUpdateTest, AFetchIsOfTheVariableAtTheEnd) {
   Update();
   Node* const before = Add("Work", "before", {read_->output(0)});
-  Node* const fetch = Add("_Retval", "fetch", {read_->output(0)}, {}, {{"T", DType::kFloat}, {"index", int64_t{0}}});
+  Node* const fetch = Add("_Retval", "fetch", {read_->output(0)}, {}, fetch_of_variable_);
+  Node* const sum = Add("_Retval", "sum", {read_->output(0)}, {}, {{"T", DType::kFloat}, {"index", int64_t{1}}});
   Pass();
   EXPECT_EQ(before->input(0).node, read_);
   EXPECT_EQ(fetch->input(0).node, v_);
+  EXPECT_EQ(sum->input(0).node, read_);  // what was v + 0
 }
 
 TEST_F(ReadAfterUpdateTest, WithoutAnUpdateAFetchIsOfWhatWasRead) {
-  Node* const fetch = Add("_Retval", "fetch", {read_->output(0)}, {}, {{"T", DType::kFloat}, {"index", int64_t{0}}});
+  Node* const fetch = Add("_Retval", "fetch", {read_->output(0)}, {}, fetch_of_variable_);
   Pass();
   EXPECT_EQ(fetch->input(0).node, read_);
 }

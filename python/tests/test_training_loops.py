@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.contrib.training's loops: sessions that read from queues, train, save, and are evaluated."""
 
+import glob
+
 import pytest
 
 import millrace as tf
+from millrace.train.global_step import _increment_global_step
 
 training = tf.contrib.training
 
@@ -213,3 +216,16 @@ def test_one_step_is_one_run_where_nothing_advances_the_step():
             session.run(train, {turn: runs})
             runs += 1
     assert runs == 3
+
+
+def test_summaries_are_of_the_step_that_made_them(tmp_path):
+    """The steps that SummarySaverHook counts are those before the increment, which waits for them: 1, 9, 17, 25 of 30, as in 1.15."""
+    tf.train.create_global_step()
+    tf.summary.scalar("x", tf.constant(1.0))
+    train = _increment_global_step(1)
+    hook = tf.train.SummarySaverHook(save_steps=8, output_dir=str(tmp_path), summary_op=tf.summary.merge_all())
+    with tf.train.SingularMonitoredSession(hooks=[hook]) as session:
+        for _ in range(30):
+            session.run(train)
+    events = tf.train.summary_iterator(glob.glob(str(tmp_path / "events*"))[0])
+    assert [e.step for e in events if e.summary.value] == [1, 9, 17, 25]

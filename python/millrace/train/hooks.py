@@ -16,7 +16,7 @@ from millrace.framework.errors import OutOfRangeError
 from millrace.framework.graph import GraphKeys, get_collection, get_default_graph
 from millrace.protos import definitions
 from millrace.train import meta_graph
-from millrace.train.global_step import get_global_step
+from millrace.train.global_step import _get_or_create_global_step_read, get_global_step
 from millrace.train.saver import write_graph
 
 
@@ -104,7 +104,8 @@ class SecondOrStepTimer:
 
 
 def _step_tensor() -> Any:
-    found = get_global_step()
+    """The steps before this one, where increments wait for it. The variable itself is fetched as the step leaves it."""
+    found = _get_or_create_global_step_read()
     if found is None:
         raise RuntimeError("A global step is needed: call tf.train.get_or_create_global_step() when building the graph.")
     return found
@@ -167,7 +168,9 @@ _READERS = ("ReadVariableOp", "IsVariableInitialized", "VarIsInitializedOp")
 
 
 def _changes(user: Any) -> bool:
-    """Whether an operation that takes a variable writes into it, once training has begun."""
+    """Whether an operation that takes a variable writes into it, once training has begun, or one in a branch that it hands it to."""
+    if user.type in ("Switch", "RefSwitch"):
+        return any(_changes(inner) for output in user.outputs for inner in output.consumers())
     if user.type in ("Assign", "AssignVariableOp"):
         first = user.name.rpartition("/")[0] == user.inputs[0].op.name
         return not first and not user.inputs[1].op.type.startswith("Restore")
@@ -205,7 +208,7 @@ class StopAtStepHook(SessionRunHook):
                 run_context.request_stop()
 
     def _advances(self) -> bool:
-        return any(_changes(user) for user in self._step.op.outputs[0].consumers())
+        return any(_changes(user) for user in get_global_step().op.outputs[0].consumers())
 
 
 class CheckpointSaverHook(SessionRunHook):
@@ -332,7 +335,7 @@ class StepCounterHook(SessionRunHook):
     def begin(self) -> None:
         """Finds the global step."""
         self._step = _step_tensor()
-        self._tag = self._step.op.name + "/sec"
+        self._tag = get_global_step().op.name + "/sec"
         if self._writer is None and self._dir:
             from millrace.summary import FileWriterCache
 

@@ -74,6 +74,13 @@ try:
     raise SystemExit("imported")
 except ImportError:
     pass
+import tensorflow_estimator
+import tensorflow_estimator._api.v1.estimator as api
+from tensorflow_estimator.contrib.estimator.python.estimator import multi_head
+from tensorflow_estimator.python.estimator import model_fn
+from tensorflow_estimator.python.estimator.inputs import numpy_io
+assert tensorflow_estimator.estimator.Estimator is api.Estimator is tf.estimator.Estimator and model_fn.EstimatorSpec is tf.estimator.EstimatorSpec
+assert numpy_io.numpy_input_fn is tf.estimator.inputs.numpy_input_fn and multi_head.multi_head is tf.contrib.estimator.multi_head
 """
     subprocess.run([sys.executable, "-c", program], check=True)
 

@@ -23,6 +23,14 @@ def _module_of(path: str) -> Optional[types.ModuleType]:
     return importlib.import_module("millrace") if path in ("", "compat.v1") else names.module(path)
 
 
+def _path_of(name: str) -> Optional[str]:
+    """The path below `tensorflow` that the name of a module means, or None. From 1.13 on estimators are also a package of their own."""
+    package, _, inner = name.partition(".")
+    if package == "tensorflow_estimator":
+        return "" if inner in ("_api", "_api.v1") else inner[len("_api.v1.") :] if inner.startswith("_api.v1.") else inner
+    return inner if package == "tensorflow" else None
+
+
 def _take_log_level() -> None:
     """How much of the library's log a program wants to see, which it says before it imports TensorFlow. The levels mean the same."""
     wanted = os.environ.get("TF_CPP_MIN_LOG_LEVEL", "")
@@ -32,19 +40,20 @@ def _take_log_level() -> None:
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if fullname != "tensorflow" and not fullname.startswith("tensorflow."):
+        inner = _path_of(fullname)
+        if inner is None:
             return None
-        if fullname == "tensorflow":
+        if inner == "":
             _take_log_level()
-        if _module_of(fullname[len("tensorflow.") :]) is None:
+        if _module_of(inner) is None:
             raise ModuleNotFoundError("%s is not provided by Millrace" % fullname, name=fullname)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: Any) -> Any:
         """Another name of the module: what is set on one of them is set on both."""
-        path = spec.name[len("tensorflow.") :]
-        real = _module_of(path)
-        assert real is not None  # find_spec has asked
+        path = _path_of(spec.name)
+        real = None if path is None else _module_of(path)
+        assert path is not None and real is not None  # find_spec has asked
         return names.Joined(path, [real])
 
     def exec_module(self, module: Any) -> None:

@@ -105,6 +105,11 @@ def test_rows_of_a_database(session, tmp_path):
     session.run(iterator.initializer, {query: "delete from t"})
     with pytest.raises(tf.errors.InvalidArgumentError, match="readonly"):
         session.run(following)
+    driver = tf.placeholder(tf.string, [])
+    other = experimental.SqlDataset(driver, path, "select a from t", (tf.int32,)).make_initializable_iterator()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not supported by SqlDataset.*sqlite.*fake"):  # before a row is asked for
+        session.run(other.initializer, {driver: "fake"})
+    session.run(other.initializer, {driver: "sqlite"})
 
 
 @pytest.mark.parametrize("compression", ["", "GZIP"])

@@ -21,7 +21,7 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Operation, control_dependencies, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, gen_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops
 from millrace.python_io import TFRecordOptions
 from millrace.train.checkpoint_management import get_checkpoint_state
 from millrace.train.hooks import CheckpointSaverHook, SessionRunHook
@@ -29,9 +29,7 @@ from millrace.train.saveable import SaveableObject, SaveSpec
 from millrace.train.saver import Saver
 
 
-def _rows(driver: bytes, source: bytes, query: bytes) -> Values[Any]:
-    if driver != b"sqlite":
-        raise ValueError("The database type, %r, is not supported by SqlDataset. The set of supported databases is: {'sqlite'}." % driver.decode())
+def _rows(source: bytes, query: bytes) -> Values[Any]:
     with sqlite3.connect("file:%s?mode=ro" % source.decode(), uri=True, check_same_thread=False) as connection:
         try:
             yield from connection.execute(query.decode())
@@ -53,7 +51,10 @@ class SqlDataset(Dataset):
                     raise ValueError("The query gives %d columns, output_types has %d" % (len(row), len(types)))
                 yield tuple("" if value is None and t == dtypes.string else 0 if value is None else value for value, t in zip(row, types))
 
-        texts = [convert_to_tensor(t, dtypes.string) for t in (driver_name, data_source_name, query)]
+        driver = convert_to_tensor(driver_name, dtypes.string)
+        known = "The database type is not supported by SqlDataset. The set of supported databases is: {'sqlite'}. Got:"
+        with control_dependencies([control_flow_ops.Assert(gen_ops.equal(driver, "sqlite"), [known, driver])]):  # as an iterator is made
+            texts = [array_ops.identity(convert_to_tensor(t, dtypes.string)) for t in (data_source_name, query)]
         made = from_generator(Dataset, rows, types, tuple(TensorShape([]) for _ in types), texts)
         super().__init__(made._variant, made.element_spec)
 

@@ -272,3 +272,12 @@ def test_an_estimator_of_stars(tmp_path):
     assert "discriminator_loss" in made.evaluate(data, steps=1)
     predictions = made.predict(G.estimator.stargan_prediction_input_fn_wrapper(data), yield_single_examples=False)
     np.testing.assert_allclose(next(predictions), [[3.0] * 3, [2.0] * 3])
+
+
+@pytest.mark.parametrize("is_chief", [True, False])
+def test_hooks_of_synchronous_training_know_the_chief(is_chief):
+    model = G.gan_model(_generator, _discriminator, tf.ones([2, 3]), tf.ones([2, 3]))
+    optimizers = [tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.1), replicas_to_aggregate=1) for _ in range(2)]
+    ops = G.gan_train_ops(model, G.gan_loss(model), *optimizers, is_chief=is_chief)
+    assert [hook._is_chief for hook in ops.train_hooks] == [is_chief, is_chief]
+    assert [hook._sync_optimizer for hook in ops.train_hooks] == optimizers

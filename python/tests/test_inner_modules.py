@@ -30,6 +30,12 @@ def test_kinds_of_control_flow():
     assert control_flow_util.IsInWhileLoop(inside) and not control_flow_util.IsInWhileLoop(i.op)
 
 
+def test_constants_are_told_from_others():
+    is_constant = names.find("python.framework.constant_op").is_constant
+    constant = tf.constant(1.0)
+    assert is_constant(constant) and is_constant(constant.op) and not is_constant(tf.identity(constant))
+
+
 def test_dense_labels():
     labels, lengths = [[1, 2, 0, 0], [2, 1, 2, 0]], [2, 3]
     sparse = ctc_ops.dense_labels_to_sparse(labels, lengths)

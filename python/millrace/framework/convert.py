@@ -159,6 +159,12 @@ def _has_arrays(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
+def is_constant(tensor_or_op: Any) -> bool:
+    """Whether it is the operation of a constant, or what one gives."""
+    op = tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
+    return bool(op.type == "Const")
+
+
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False) -> Tensor:
     """A tensor with a fixed value. With a shape, a value with fewer elements is filled up with its last one. A TensorProto is what it says, whatever
     dtype and shape."""

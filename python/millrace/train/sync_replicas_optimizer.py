@@ -154,11 +154,11 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
     """Initialises the replica's step, and for the chief the accumulators, the tokens and the thread."""
 
     def __init__(self, sync_optimizer: SyncReplicasOptimizer, is_chief: bool, num_tokens: int) -> None:
-        self._optimizer, self._is_chief, self._num_tokens = sync_optimizer, is_chief, num_tokens
+        self._sync_optimizer, self._is_chief, self._num_tokens = sync_optimizer, is_chief, num_tokens
 
     def begin(self) -> None:
         """Finds the operations."""
-        made = self._optimizer
+        made = self._sync_optimizer
         if not made._gradients_applied:
             raise at_user_line(ValueError("SyncReplicasOptimizer.apply_gradient should be called before using the hook."))
         self._local_init_op = made.chief_init_op if self._is_chief else made.local_step_init_op
@@ -167,7 +167,7 @@ class _SyncReplicasOptimizerHook(SessionRunHook):
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Runs them."""
-        ready, missing = _ready(self._optimizer.ready_for_local_init_op, session, "Model is not ready for SyncReplicasOptimizer local init.")
+        ready, missing = _ready(self._sync_optimizer.ready_for_local_init_op, session, "Model is not ready for SyncReplicasOptimizer local init.")
         if not ready:
             raise at_user_line(
                 RuntimeError(

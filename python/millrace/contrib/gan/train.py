@@ -17,16 +17,22 @@ from millrace.train.hooks import SessionRunHook
 
 
 def gan_train_ops(
-    model: Any, loss: Any, generator_optimizer: Any, discriminator_optimizer: Any, check_for_unused_update_ops: bool = True, **kwargs: Any
+    model: Any,
+    loss: Any,
+    generator_optimizer: Any,
+    discriminator_optimizer: Any,
+    check_for_unused_update_ops: bool = True,
+    is_chief: bool = True,
+    **kwargs: Any,
 ) -> Any:
-    """The GANTrainOps; other arguments are those of tf.contrib.training.create_train_op."""
+    """The GANTrainOps; `is_chief` is what hooks of synchronous optimizers are told, other arguments are those of tf.contrib.training.create_train_op."""
     step = train.get_or_create_global_step()
     advance = step.assign_add(1)
     if isinstance(model, CycleGANModel):
         both = []
         for name, part, part_loss in (("cyclegan_x2y_train", model.model_x2y, loss.loss_x2y), ("cyclegan_y2x_train", model.model_y2x, loss.loss_y2x)):
             with name_scope(name):
-                both.append(gan_train_ops(part, part_loss, generator_optimizer, discriminator_optimizer, check_for_unused_update_ops, **kwargs))
+                both.append(gan_train_ops(part, part_loss, generator_optimizer, discriminator_optimizer, check_for_unused_update_ops, is_chief, **kwargs))
         generators, discriminators = tuple(ops.generator_train_op for ops in both), tuple(ops.discriminator_train_op for ops in both)
         return GANTrainOps(generators, discriminators, advance, [hook for ops in both for hook in ops.train_hooks])
     given = kwargs.pop("update_ops", None)
@@ -48,7 +54,7 @@ def gan_train_ops(
             own = [*own, own_step.assign(step)]
         with name_scope(name + "_train"):
             made.append(create_train_op(total_loss=total, optimizer=optimizer, variables_to_train=variables, global_step=own_step, update_ops=own, **kwargs))
-    hooks = [o.make_session_run_hook(True) for o in (generator_optimizer, discriminator_optimizer) if isinstance(o, train.SyncReplicasOptimizer)]
+    hooks = [o.make_session_run_hook(is_chief) for o in (generator_optimizer, discriminator_optimizer) if isinstance(o, train.SyncReplicasOptimizer)]
     return GANTrainOps(made[0], made[1], advance, hooks)
 
 

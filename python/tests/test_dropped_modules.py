@@ -16,9 +16,14 @@ def test_modules_that_are_gone_and_names_that_are_added(tmp_path):
     for path, text in (
         ("sklearn/model_selection.py", "def train_test_split(*arrays):\n    return 'split'\n"),
         ("sklearn/__init__.py", ""),
+        ("sklearn/externals/__init__.py", ""),
+        ("joblib.py", "dump = 4\n"),
         ("scipy/__init__.py", ""),
         ("scipy/stats.py", "weibull_min = weibull_max = 3\n"),
         ("scipy/special.py", "comb = factorial = factorial2 = factorialk = logsumexp = len\n"),
+        ("scipy/sparse/__init__.py", ""),
+        ("scipy/sparse/linalg/__init__.py", "eigs = eigsh = lobpcg = svds = 5\nArpackError = ArpackNoConvergence = OSError\n"),
+        ("scipy/sparse/linalg/eigen.py", "eigsh = 5\n"),
         ("PIL/__init__.py", ""),
         ("PIL/Image.py", "class Resampling:\n    NEAREST, LANCZOS, BILINEAR, BICUBIC = 0, 1, 2, 3\nBICUBIC = 3\n"),
     ):
@@ -29,7 +34,10 @@ from sklearn.cross_validation import train_test_split
 import scipy.misc
 import scipy.stats
 from scipy.misc import imread, logsumexp
+from sklearn.externals import joblib
+from scipy.sparse.linalg.eigen.arpack import eigsh
 from PIL import Image
+print(joblib.dump, eigsh)
 print(cross_validation.train_test_split is train_test_split, train_test_split(), scipy.misc.imread is imread, logsumexp is len, Image.ANTIALIAS, scipy.stats.frechet_r)
 try:
     import sklearn.grid
@@ -41,7 +49,7 @@ except ImportError as error:
     run = [sys.executable, "-m", "millrace.compat"]
     env = {**os.environ, "PYTHONPATH": path}
     made = subprocess.run(run + ["program.py"], cwd=tmp_path, env=env, text=True, check=False, capture_output=True)
-    assert (made.returncode, made.stdout) == (0, "True split True True 1 3\nNo module named 'sklearn.grid'\n"), made.stderr
+    assert (made.returncode, made.stdout) == (0, "4 5\nTrue split True True 1 3\nNo module named 'sklearn.grid'\n"), made.stderr
     as_is = subprocess.run(run + ["--numpy-as-is", "program.py"], cwd=tmp_path, env=env, text=True, check=False, capture_output=True)
     assert as_is.returncode != 0 and "cross_validation" in as_is.stderr
 

@@ -23,11 +23,22 @@ def _scipy_misc() -> Dict[str, Any]:
     return dict(names, **{name: getattr(scipy_images, name) for name in scipy_images.__all__})
 
 
-def _cross_validation() -> Dict[str, Any]:
-    return {name: value for name, value in vars(importlib.import_module("sklearn.model_selection")).items() if not name.startswith("__")}
+def _all_of(module: str) -> Dict[str, Any]:
+    return {name: value for name, value in vars(importlib.import_module(module)).items() if not name.startswith("__")}
 
 
-_MADE: Dict[str, Callable[[], Dict[str, Any]]] = {"scipy.misc": _scipy_misc, "sklearn.cross_validation": _cross_validation}
+def _eigen() -> Dict[str, Any]:
+    linalg = importlib.import_module("scipy.sparse.linalg")
+    return {name: getattr(linalg, name) for name in ("eigs", "eigsh", "lobpcg", "svds", "ArpackError", "ArpackNoConvergence")}
+
+
+_MADE: Dict[str, Callable[[], Dict[str, Any]]] = {
+    "scipy.misc": _scipy_misc,
+    "scipy.sparse.linalg.eigen": lambda: dict(_eigen(), __path__=[]),
+    "scipy.sparse.linalg.eigen.arpack": _eigen,
+    "sklearn.cross_validation": lambda: _all_of("sklearn.model_selection"),
+    "sklearn.externals.joblib": lambda: _all_of("joblib"),
+}
 
 
 def _add_filters(image: Any) -> None:
@@ -51,7 +62,18 @@ def _add_old_distributions(stats: Any) -> None:
             setattr(stats, old, getattr(stats, new))
 
 
-_ADDED: Dict[str, Callable[[Any], None]] = {"PIL.Image": _add_filters, "scipy.misc": _add_images, "scipy.stats": _add_old_distributions}
+def _let_hold_modules(module: Any) -> None:
+    """Makes a package of what was one, so that modules that were in it are looked for."""
+    if not hasattr(module, "__path__"):
+        module.__path__ = []
+
+
+_ADDED: Dict[str, Callable[[Any], None]] = {
+    "PIL.Image": _add_filters,
+    "scipy.misc": _add_images,
+    "scipy.sparse.linalg.eigen": _let_hold_modules,
+    "scipy.stats": _add_old_distributions,
+}
 
 
 class _Adding(importlib.abc.Loader):

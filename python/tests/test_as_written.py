@@ -546,6 +546,7 @@ def test_indices_and_truth_of_old_numpy(tmp_path):
         tmp_path,
         "import numpy as np\na = np.arange(6).reshape(2, 3)\nprint(a[[slice(0, 1), slice(1, 3)]], a[[Ellipsis, 0]], a[[1, 0]][:, 0])\n"
         "a[[slice(None), 2]] = 9\nprint(a.tolist(), bool(np.zeros(0)), not a[a > 9], np.max([[1, 2], [3]]), np.testing.utils is not None)\n"
+        "b, c = np.nan_to_num((a, a[0]))\nprint(b is a, c is not a)\n"
         "try:\n    bool(a)\nexcept ValueError as e:\n    print('ambiguous' in str(e))\n",
     )
-    assert made.stdout == "[[1 2]] [0 3] [3 0]\n[[0, 1, 9], [3, 4, 9]] False True [3] True\nTrue\n", made.stderr
+    assert made.stdout == "[[1 2]] [0 3] [3 0]\n[[0, 1, 9], [3, 4, 9]] False True [3] True\nTrue True\nTrue\n", made.stderr

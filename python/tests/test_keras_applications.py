@@ -127,3 +127,25 @@ def test_custom_objects_of_old_files_of_mobilenet():
     again = keras.Model.from_config(keras.Model(x, y).get_config(), custom_objects=objects)
     assert again.layers[2].activation is mobilenet.relu6
     assert keras.backend.eval(mobilenet.relu6(tf.constant([-1.0, 3.0, 7.0]))).tolist() == [0, 3, 6]
+
+
+def test_layers_that_the_program_gives():
+    class Mine:
+        """As models of object detection have them: keywords only, other widths."""
+
+        def Conv2D(self, filters, **kwargs):
+            return tf.keras.layers.Conv2D(filters // 2, **kwargs)
+
+        def DepthwiseConv2D(self, **kwargs):
+            return tf.keras.layers.DepthwiseConv2D(**dict(kwargs, use_bias=True))
+
+        def Input(self, shape):
+            return tf.keras.layers.Input((None, None, 3)) if shape else None
+
+        def __getattr__(self, name):
+            return getattr(tf.keras.layers, name)
+
+    with tf.Graph().as_default():
+        model = tf.keras.applications.MobileNetV2(weights=None, include_top=False, layers=Mine(), backend=None)
+        assert model.get_layer("Conv1").filters == 16 and model.get_layer("expanded_conv_depthwise").use_bias
+        assert tf.keras.applications.MobileNetV2(weights=None, include_top=False).get_layer("Conv1").filters == 32

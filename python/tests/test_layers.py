@@ -615,3 +615,13 @@ def test_clocks_of_phased_cells_are_drawn_as_in_tensorflow():
 def test_cells_say_what_they_cannot_take(wrong, error, message):
     with tf.Graph().as_default(), pytest.raises(error, match=message):
         wrong()
+
+
+def test_settings_of_kernels_that_depthwise_convolutions_take_and_do_not_use():
+    with tf.Graph().as_default():
+        layer = tf.keras.layers.DepthwiseConv2D(3, kernel_initializer="ones", kernel_regularizer="l2", kernel_constraint=None, depthwise_initializer="zeros")
+        layer.build((None, 4, 4, 2))
+        assert layer.losses == [] and "kernel_initializer" not in layer.get_config()
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            assert not session.run(layer.depthwise_kernel).any()

@@ -232,7 +232,7 @@ def install() -> None:
         np.array, np.asarray, np.asanyarray = _small(np.array), _small(np.asarray), _small(np.asanyarray)
     if (major, minor) >= (1, 24):
         np.array, np.asarray, np.asanyarray = _tolerant(np.array), _tolerant(np.asarray), _tolerant(np.asanyarray)
-        for name in ("max", "min", "amax", "amin", "sum", "ndim", "shape", "size"):
+        for name in ("max", "min", "amax", "amin", "sum", "nan_to_num", "ndim", "shape", "size"):
             setattr(np, name, _of_ragged(getattr(np, name)))
         for name in ("stack", "hstack", "vstack", "dstack", "column_stack"):
             setattr(np, name, _of_generator(getattr(np, name)))

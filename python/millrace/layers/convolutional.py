@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
+from millrace import tf_logging
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
@@ -308,6 +309,9 @@ class DepthwiseConv2D(_Conv):
         bias_constraint: Any = None,
         **kwargs: Any,
     ) -> None:
+        for name in ("kernel_initializer", "kernel_regularizer", "kernel_constraint"):  # 1.15 takes them, and uses none
+            if kwargs.pop(name, None) is not None:
+                tf_logging.warn("DepthwiseConv2D: %s counts for nothing; use depthwise_%s." % (name, name[7:]))
         super().__init__(
             None,  # type: ignore[arg-type]
             kernel_size,

@@ -6,10 +6,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Dict, Optional, Sequence, Tuple
 
-from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
-from millrace.keras.applications.parts import Files, Request, channel_axis, channels
+from millrace.keras.applications.parts import Files, Request, channel_axis, channels, layers, of_given_layers
 from millrace.keras.models import Model
 
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="torch")
@@ -68,6 +67,7 @@ def DenseNet(
     return asked.model(image, x, files.names[0].partition("_")[0] if files else "densenet", files)
 
 
+@of_given_layers
 def DenseNet121(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",
@@ -80,6 +80,7 @@ def DenseNet121(
     return DenseNet((6, 12, 24, 16), include_top, weights, input_tensor, input_shape, pooling, classes)
 
 
+@of_given_layers
 def DenseNet169(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",
@@ -92,6 +93,7 @@ def DenseNet169(
     return DenseNet((6, 12, 32, 32), include_top, weights, input_tensor, input_shape, pooling, classes)
 
 
+@of_given_layers
 def DenseNet201(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",

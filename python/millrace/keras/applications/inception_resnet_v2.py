@@ -7,11 +7,10 @@ import functools
 from typing import Any, Dict, Optional, Tuple
 
 from millrace.keras import backend as K
-from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
 from millrace.keras.applications.inception_v3 import Step, branch, mixed, pooled_branch, stem
-from millrace.keras.applications.parts import Files, Request, channel_axis, channels
+from millrace.keras.applications.parts import Files, Request, channel_axis, channels, layers, of_given_layers
 from millrace.keras.models import Model
 
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="tf")
@@ -42,6 +41,7 @@ def _residual(x: Any, kind: str, number: int, scale: float, rectified: bool = Tr
     return layers.Activation("relu", name=name + "_ac")(x) if rectified else x
 
 
+@of_given_layers
 def InceptionResNetV2(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",

@@ -6,10 +6,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Optional, Sequence, Tuple, Union
 
-from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
-from millrace.keras.applications.parts import Files, Request, channel_axis
+from millrace.keras.applications.parts import Files, Request, channel_axis, layers, of_given_layers
 from millrace.keras.models import Model
 
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="tf")
@@ -77,6 +76,7 @@ def _parted(x: Any, name: Optional[str]) -> Any:
     return mixed([convolved(x, 384, (1, 3)), convolved(x, 384, (3, 1))], name)
 
 
+@of_given_layers
 def InceptionV3(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",

@@ -9,10 +9,9 @@ from typing import Any, Optional, Sequence
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
-from millrace.keras.applications.parts import Files, Request, channel_axis
+from millrace.keras.applications.parts import Files, Request, channel_axis, layers, of_given_layers
 from millrace.keras.models import Model
 
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="tf")
@@ -61,6 +60,7 @@ def _separable(x: Any, number: int, width: int, stride: int, depth_multiplier: i
     return _normed(layers.Conv2D(width, 1, padding="same", use_bias=False, strides=1, name=name)(x), name)
 
 
+@of_given_layers
 def MobileNet(
     input_shape: Any = None,
     alpha: float = 1.0,

@@ -6,11 +6,10 @@ from __future__ import annotations
 import functools
 from typing import Any, Optional
 
-from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
 from millrace.keras.applications.mobilenet import size_of_weights, usual_size
-from millrace.keras.applications.parts import KERNELS, Files, Request, channel_axis, channels, padded_evenly
+from millrace.keras.applications.parts import KERNELS, Files, Request, channel_axis, channels, layers, of_given_layers, padded_evenly
 from millrace.keras.models import Model
 
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="tf")
@@ -41,16 +40,17 @@ def _block(x: Any, number: int, expansion: int, width: int, stride: int) -> Any:
     past, before = x, channels(x)
     name = "block_%d_" % number if number else "expanded_conv_"
     if number:
-        x = layers.Conv2D(expansion * before, 1, padding="same", use_bias=False, name=name + "expand")(x)
+        x = layers.Conv2D(expansion * before, kernel_size=1, padding="same", use_bias=False, name=name + "expand")(x)
         x = _rectified(_normed(x, name + "expand_BN"), name + "expand_relu")
     if stride == 2:
         x = padded_evenly(x, 3, name + "pad")
-    x = layers.DepthwiseConv2D(3, strides=stride, use_bias=False, padding="same" if stride == 1 else "valid", name=name + "depthwise")(x)
+    x = layers.DepthwiseConv2D(kernel_size=3, strides=stride, use_bias=False, padding="same" if stride == 1 else "valid", name=name + "depthwise")(x)
     x = _rectified(_normed(x, name + "depthwise_BN"), name + "depthwise_relu")
-    x = _normed(layers.Conv2D(width, 1, padding="same", use_bias=False, name=name + "project")(x), name + "project_BN")
+    x = _normed(layers.Conv2D(width, kernel_size=1, padding="same", use_bias=False, name=name + "project")(x), name + "project_BN")
     return layers.Add(name=name + "add")([past, x]) if before == width and stride == 1 else x
 
 
+@of_given_layers
 def MobileNetV2(
     input_shape: Any = None,
     alpha: float = 1.0,
@@ -67,14 +67,14 @@ def MobileNetV2(
     rows = size_of_weights(asked, shape, _SIZES, alpha, _ALPHAS)
     image = asked.image(shape)
     x = padded_evenly(image, 3, "Conv1_pad")
-    x = layers.Conv2D(_by_eight(32 * alpha), 3, strides=2, padding="valid", use_bias=False, name="Conv1")(x)
+    x = layers.Conv2D(_by_eight(32 * alpha), kernel_size=3, strides=2, padding="valid", use_bias=False, name="Conv1")(x)
     x = _rectified(_normed(x, "bn_Conv1"), "Conv1_relu")
     number = 0
     for expansion, width, count, stride in _GROUPS:
         for i in range(count):
             x = _block(x, number, expansion, _by_eight(int(width * alpha)), stride if i == 0 else 1)
             number += 1
-    x = layers.Conv2D(_by_eight(1280 * alpha) if alpha > 1.0 else 1280, 1, use_bias=False, name="Conv_1")(x)
+    x = layers.Conv2D(_by_eight(1280 * alpha) if alpha > 1.0 else 1280, kernel_size=1, use_bias=False, name="Conv_1")(x)
     x = asked.classified(_rectified(_normed(x, "Conv_1_bn"), "out_relu"), "Logits", pool=None)
     stem = "mobilenet_v2%s_%s_%s" % (KERNELS, alpha, rows)
     return asked.model(image, x, "mobilenetv2_%0.2f_%s" % (alpha, rows), Files(_ADDRESS, (stem + ".h5", stem + "_no_top.h5")))

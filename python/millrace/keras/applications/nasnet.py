@@ -9,10 +9,9 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
-from millrace.keras.applications.parts import Files, Request, channels, padded_evenly
+from millrace.keras.applications.parts import Files, Request, channels, layers, of_given_layers, padded_evenly
 from millrace.keras.models import Model
 
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="tf")
@@ -183,6 +182,7 @@ def NASNet(
         K.set_image_data_format(before)
 
 
+@of_given_layers
 def NASNetLarge(
     input_shape: Any = None,
     include_top: bool = True,
@@ -195,6 +195,7 @@ def NASNetLarge(
     return NASNet(input_shape, 4032, 6, 96, True, 2, include_top, weights, input_tensor, pooling, classes, 331)
 
 
+@of_given_layers
 def NASNetMobile(
     input_shape: Any = None,
     include_top: bool = True,

@@ -3,18 +3,48 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import os
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
-from millrace.keras import layers
+from millrace.keras import layers as keras_layers
 from millrace.keras.applications.imagenet_utils import _obtain_input_shape
-from millrace.keras.engine import Input
 from millrace.keras.models import Model
 from millrace.keras.utils import get_file, get_source_inputs
 
 KERNELS = "_weights_tf_dim_ordering_tf_kernels"
+
+_given: contextvars.ContextVar[Any] = contextvars.ContextVar("given", default=keras_layers)
+
+
+class _Layers:
+    """What models are made of: tf.keras.layers, or the object with functions of its names that the program gives."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_given.get(), name)
+
+
+layers = _Layers()
+
+
+def of_given_layers(make: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a model also takes `layers`, as in 1.15; `backend`, `models` and `utils`, which that replaced by its own, count for nothing."""
+
+    @functools.wraps(make)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        given = kwargs.pop("layers", None)
+        for replaced in ("backend", "models", "utils"):
+            kwargs.pop(replaced, None)
+        before = _given.set(keras_layers if given is None else given)
+        try:
+            return make(*args, **kwargs)
+        finally:
+            _given.reset(before)
+
+    return made
 
 
 class Request(NamedTuple):
@@ -56,8 +86,8 @@ class Request(NamedTuple):
     def image(self, shape: Any) -> Any:
         """Where the model begins."""
         if self.input_tensor is None:
-            return Input(shape=shape)
-        return self.input_tensor if K.is_keras_tensor(self.input_tensor) else Input(tensor=self.input_tensor, shape=shape)
+            return layers.Input(shape=shape)
+        return self.input_tensor if K.is_keras_tensor(self.input_tensor) else layers.Input(tensor=self.input_tensor, shape=shape)
 
     def pooled(self, x: Any, named: bool = False) -> Any:
         """Without a top: one value for each channel, where that is asked for. `named`: the layer is called avg_pool or max_pool."""

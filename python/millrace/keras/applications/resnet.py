@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence
 
-from millrace.keras import layers
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
 from millrace.keras.applications.imagenet_utils import preprocess_input as preprocess_input
-from millrace.keras.applications.parts import Files, Request, channel_axis
+from millrace.keras.applications.parts import Files, Request, channel_axis, layers, of_given_layers
 from millrace.keras.models import Model
 
 Stack = Callable[[Any, int, int, str], Any]
@@ -71,6 +70,7 @@ def network(name: str, stack: Stack, depths: Sequence[int], asked: Request, acti
     return asked.model(image, x, name, Files.of(_ADDRESS, name, *_HASHES[name]))
 
 
+@of_given_layers
 def ResNet50(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",
@@ -83,6 +83,7 @@ def ResNet50(
     return network("resnet50", _stack, (3, 4, 6, 3), Request(include_top, weights, input_tensor, input_shape, pooling, classes))
 
 
+@of_given_layers
 def ResNet101(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",
@@ -95,6 +96,7 @@ def ResNet101(
     return network("resnet101", _stack, (3, 4, 23, 3), Request(include_top, weights, input_tensor, input_shape, pooling, classes))
 
 
+@of_given_layers
 def ResNet152(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",

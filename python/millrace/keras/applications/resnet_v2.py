@@ -6,10 +6,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Optional
 
-from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
-from millrace.keras.applications.parts import Request
+from millrace.keras.applications.parts import Request, layers, of_given_layers
 from millrace.keras.applications.resnet import network, normed, rectified
 from millrace.keras.models import Model
 
@@ -39,6 +38,7 @@ def _stack(x: Any, depth: int, width: int, name: str) -> Any:
     return x
 
 
+@of_given_layers
 def ResNet50V2(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",
@@ -51,6 +51,7 @@ def ResNet50V2(
     return network("resnet50v2", _stack, (3, 4, 6, 3), Request(include_top, weights, input_tensor, input_shape, pooling, classes), activated=True)
 
 
+@of_given_layers
 def ResNet101V2(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",
@@ -63,6 +64,7 @@ def ResNet101V2(
     return network("resnet101v2", _stack, (3, 4, 23, 3), Request(include_top, weights, input_tensor, input_shape, pooling, classes), activated=True)
 
 
+@of_given_layers
 def ResNet152V2(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",

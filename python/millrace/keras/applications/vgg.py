@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Sequence
 
-from millrace.keras import layers
-from millrace.keras.applications.parts import Files, Request
+from millrace.keras.applications.parts import Files, Request, layers, of_given_layers
 from millrace.keras.models import Model
 
 _ADDRESS = "https://github.com/fchollet/deep-learning-models/releases/download/v0.1/"
@@ -34,6 +33,7 @@ def _vgg(name: str, depths: Sequence[int], asked: Request) -> Model:
     return asked.model(image, x, name, _FILES[name])
 
 
+@of_given_layers
 def VGG16(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",
@@ -46,6 +46,7 @@ def VGG16(
     return _vgg("vgg16", (2, 2, 3, 3, 3), Request(include_top, weights, input_tensor, input_shape, pooling, classes))
 
 
+@of_given_layers
 def VGG19(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",

@@ -6,10 +6,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Optional, Sequence
 
-from millrace.keras import layers
 from millrace.keras.applications import imagenet_utils
 from millrace.keras.applications.imagenet_utils import decode_predictions as decode_predictions
-from millrace.keras.applications.parts import Files, Request, channel_axis
+from millrace.keras.applications.parts import Files, Request, channel_axis, layers, of_given_layers
 from millrace.keras.models import Model
 
 preprocess_input = functools.partial(imagenet_utils.preprocess_input, mode="tf")
@@ -48,6 +47,7 @@ def _block(x: Any, widths: Sequence[int], name: str, reduced: bool = True, recti
     return layers.add([x, past])
 
 
+@of_given_layers
 def Xception(
     include_top: bool = True,
     weights: Optional[str] = "imagenet",

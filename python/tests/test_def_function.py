@@ -160,9 +160,20 @@ def test_wrapped_functions():
         return y, y + 1.0
 
     wrapped = tf.compat.v1.wrap_function(scaled, [tf.TensorSpec([], tf.float32)])
-    part = wrapped.prune(wrapped.graph.inputs[0], wrapped.outputs[0].op.inputs[0])
+    part = wrapped.prune(wrapped.graph.inputs[0], wrapped.outputs[0])
     assert [v.name for v in wrapped.variables] == ["scale:0"]
     assert run(wrapped(tf.constant(2.0)), part(tf.constant(3.0))) == [(10.0, 11.0), 15.0]
+
+
+def test_wrapped_functions_do_what_their_results_need():
+    calls = tf.Variable(0.0, use_resource=True)
+
+    def counted():
+        calls.assign_add(1.0)
+        with tf.control_dependencies([calls.assign_add(10.0)]):
+            return tf.constant(2.0)
+
+    assert run([tf.compat.v1.wrap_function(counted, [])(), tf.function(counted)()], calls)[1] == 21.0
 
 
 def test_graphs_with_functions_go_into_files():

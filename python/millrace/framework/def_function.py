@@ -44,6 +44,8 @@ def _spec(x: Any, name: Optional[str] = None) -> Any:
 class ConcreteFunction(_Function):
     """A function of tensors of known types. Calls take tensors in the place of its placeholders."""
 
+    _prunes = False  # whether it does what its results need alone
+
     def __init__(self, func_graph: FuncGraph, attrs: Any = None, arguments: Optional[List[Tensor]] = None, results: Any = None) -> None:
         """Of a part of the graph, where `arguments` and `results`, tensors of it, are given."""
         whole = arguments is None
@@ -58,7 +60,7 @@ class ConcreteFunction(_Function):
             with func_graph.as_default(), func_graph.control_dependencies(None), func_graph.control_dependencies(func_graph.control_outputs):
                 self._results = [convert_to_tensor(0, name="done")]
         self._outputs = [t.dtype.base_dtype for t in self._results]
-        body = None if whole else _between(inputs, self._results)
+        body = None if whole and not self._prunes else _between(inputs, self._results)
         data = _core.to_function(func_graph, "f", inputs, self._results, [], body)
         self.name = "__inference_%s_%s" % (func_graph.name, hashlib.sha1(data).hexdigest()[:8])
         definition = definitions.FunctionDef.FromString(data)
@@ -311,6 +313,8 @@ def defun_with_attributes(
 class WrappedFunction(ConcreteFunction):
     """What wrap_function makes: a function of the graph that was built once."""
 
+    _prunes = True
+
     def prune(self, feeds: Any, fetches: Any, name: Optional[str] = None) -> ConcreteFunction:
         """The function from some tensors of its graph, as arguments, to others."""
         del name  # equal functions have one name
@@ -320,6 +324,8 @@ class WrappedFunction(ConcreteFunction):
 
 
 def wrap_function(fn: Callable[..., Any], signature: Any, name: Optional[str] = None) -> WrappedFunction:
-    """A function of the graph that runs the Python function once, for tensors of a signature; its variables are made once too."""
-    graph = func_graph_from_py_func(str(name or getattr(fn, "__name__", "wrapped")), fn, tuple(signature), {})
+    """A function of the graph that runs the Python function once, for tensors of a signature; its variables are made once too.
+
+    As in a graph, what no result needs is not done."""
+    graph = func_graph_from_py_func(str(name or getattr(fn, "__name__", "wrapped")), fn, tuple(signature), {}, add_control_dependencies=False)
     return WrappedFunction(graph)

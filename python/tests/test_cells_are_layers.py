@@ -235,3 +235,18 @@ def test_settings_of_cells_around_others():
         config["dropout_fn"] = ("another code", None, None)
         with pytest.raises(ValueError, match="is not known to this program"):
             cell.DropoutWrapper.from_config({**config, "cell": cell.GRUCell(3)})
+
+
+def test_initializers_by_name_and_in_settings():
+    cell = CELLS.GRUCell(3, kernel_initializer="ones", bias_initializer="zeros", dtype=tf.float32)
+    config = cell.get_config()
+    assert config["kernel_initializer"] == {"class_name": "Ones", "config": {"dtype": "float32"}} and config["dtype"] == "float32"
+    again = CELLS.GRUCell.from_config(config)
+    inputs = tf.ones([1, 2]), tf.zeros([1, 3])
+    results = cell(*inputs)[0], again(*inputs)[0]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        one, other = sess.run(results)
+    np.testing.assert_allclose(one, other)
+    long = CELLS.LSTMCell(3, initializer="zeros", num_unit_shards=2).get_config()
+    assert long["initializer"]["class_name"] == "Zeros" and long["num_unit_shards"] == 2

@@ -14,7 +14,7 @@ from millrace.framework.static_values import constant_value
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, get_default_graph, name_scope
 from millrace.framework.unique_names import snake
-from millrace.keras import activations
+from millrace.keras import activations, initializers
 from millrace.layers.nodes import InputSpec
 from millrace.layers.scoped import Layer
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops
@@ -223,9 +223,11 @@ class RNNCell(Layer):
     def get_config(self) -> Any:
         """Its arguments."""
         config = super().get_config()
+        config["dtype"] = config.get("dtype") and dtypes.as_dtype(config["dtype"]).name
         config.update({name: getattr(self, "_" + name) for name in self._settings})
         if "activation" in config:
             config["activation"] = activations.serialize(config["activation"] or math_ops.tanh)
+        config.update({name: initializers.serialize(config[name]) for name in self._settings if name.endswith("initializer")})
         return config
 
     _settings: Any = ()  # the arguments of a subclass that are kept under their names
@@ -355,7 +357,7 @@ class GRUCell(RNNCell):
         arguments.deprecated(input_size=input_size)
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units, self._activation = int(num_units), _function(activation)
-        self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
+        self._kernel_initializer, self._bias_initializer = initializers.get(kernel_initializer), initializers.get(bias_initializer)
 
     state_size = output_size = property(lambda self: self._num_units, doc="The number of units.")
 
@@ -454,7 +456,10 @@ class LSTMCell(RNNCell):
     _proj_kernel = _InScope("projection/kernel")
 
     input_spec = InputSpec(ndim=2)
-    _settings = ("num_units", "use_peepholes", "cell_clip", "initializer", "num_proj", "proj_clip", "forget_bias", "state_is_tuple", "activation", "reuse")
+    _settings = (
+        *("num_units", "use_peepholes", "cell_clip", "initializer", "num_proj", "proj_clip", "num_unit_shards", "num_proj_shards"),
+        *("forget_bias", "state_is_tuple", "activation", "reuse"),
+    )
 
     def __init__(
         self,
@@ -477,10 +482,10 @@ class LSTMCell(RNNCell):
     ) -> None:
         arguments.deprecated(input_size=input_size)
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
-        self._num_units, self._use_peepholes, self._cell_clip, self._initializer = int(num_units), use_peepholes, cell_clip, initializer
+        self._num_units, self._use_peepholes, self._cell_clip, self._initializer = int(num_units), use_peepholes, cell_clip, initializers.get(initializer)
         self._num_proj, self._proj_clip, self._forget_bias = num_proj, proj_clip, forget_bias
         self._state_is_tuple, self._activation = state_is_tuple, _function(activation)
-        self._kernel_shards, self._projection_shards = num_unit_shards or 1, num_proj_shards or 1
+        self._num_unit_shards, self._num_proj_shards = num_unit_shards, num_proj_shards
 
     @property
     def state_size(self) -> Any:
@@ -493,14 +498,14 @@ class LSTMCell(RNNCell):
     def _parameters(self, depth: int, dtype: Any) -> List[Any]:
         n, out = self._num_units, self._num_proj or self._num_units
         parameters = [
-            self._variable("kernel", [depth + out, 4 * n], dtype, self._initializer, self._kernel_shards),
+            self._variable("kernel", [depth + out, 4 * n], dtype, self._initializer, self._num_unit_shards or 1),
             self._variable("bias", [4 * n], dtype, init_ops.zeros_initializer()),
         ]
         if self._use_peepholes:
             parameters += [self._variable(w, [n], dtype, self._initializer) for w in ("w_f_diag", "w_i_diag", "w_o_diag")]
         if self._num_proj:
             with variable_scope("projection", auxiliary_name_scope=False):
-                parameters.append(self._variable("kernel", [n, self._num_proj], dtype, self._initializer, self._projection_shards))
+                parameters.append(self._variable("kernel", [n, self._num_proj], dtype, self._initializer, self._num_proj_shards or 1))
         return parameters
 
     def call(self, inputs: Any, state: Any) -> Any:

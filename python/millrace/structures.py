@@ -70,7 +70,8 @@ def wrapped(value: Any) -> Any:
     return DictWrapper(value) if type(value) is dict else value
 
 
-def _has_weights(value: Any) -> bool:
+def has_weights(value: Any) -> bool:
+    """Whether it says which variables it has, as layers and templates do."""
     return hasattr(type(value), "trainable_weights") and hasattr(type(value), "non_trainable_weights")
 
 
@@ -88,12 +89,13 @@ class TrackableDataStructure(TrackedByName, Container):
 
     @property
     def _layers(self) -> _List[Any]:
-        return [value for value in self._values if _has_weights(value)]
+        return [value for value in self._values if has_weights(value)]
 
     @property
     def layers(self) -> _List[Any]:
         """The layers in it and in containers in it, each once."""
-        found = [layer for value in self._layers for layer in (value.layers if isinstance(value, TrackableDataStructure) else [value])]
+        layers = [value for value in self._layers if hasattr(type(value), "losses")]  # templates are none
+        found = [layer for value in layers for layer in (value.layers if isinstance(value, TrackableDataStructure) else [value])]
         return list({id(layer): layer for layer in found}.values())
 
     def _own(self, trainable: bool) -> _List[Any]:

@@ -209,3 +209,20 @@ def test_structures_of_wrapped_lists_are_those_of_lists():
         return values[0] + 1.0
 
     assert first.get_concrete_function([tf.constant(2.0)]) is first.get_concrete_function(wrapped) and len(traced) == 1
+
+
+def test_models_have_the_variables_of_templates():
+    def scaled(x):
+        return x * tf.get_variable("scale", [], initializer=tf.ones_initializer())
+
+    class Net(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.first = tf.make_template("first", scaled)
+            self.others = [tf.make_template("other", scaled)]
+
+    net = Net()
+    net.others[0](net.first(tf.constant(2.0)))
+    names = ["first/scale:0", "other/scale:0"]
+    assert [v.name for v in net.trainable_variables] == [v.name for v in net.variables] == names
+    assert net.layers == net.others.layers == net.losses == net.updates == []

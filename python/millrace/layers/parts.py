@@ -14,6 +14,7 @@ from millrace.keras.backend_settings import floatx
 from millrace.layers.nodes import listed, reachable_from
 from millrace.module import Submodules, inside
 from millrace.ops.variables import Variable
+from millrace.structures import has_weights
 
 _NEIGHBOURS = (
     "_inbound_nodes",
@@ -177,10 +178,13 @@ class Parts(Submodules):
     # ---- weights ----
 
     def _own(self, trainable: bool) -> List[Any]:
-        """The variables that it has made, and those among its attributes."""
+        """The variables that it has made, those among its attributes, and those of attributes that are no layers (templates)."""
         known = {id(v) for v in (*self._trainable_weights, *self._non_trainable_weights)}
         others = [v for v in self._attributes(Variable) if id(v) not in known and v.trainable == trainable]
-        return [*(self._trainable_weights if trainable else self._non_trainable_weights), *others]
+        for holder in self._attributes(object):
+            if has_weights(holder) and not isinstance(holder, Parts):
+                others += [v for v in (holder.trainable_weights if trainable else holder.non_trainable_weights) if id(v) not in known]
+        return _each_once([*(self._trainable_weights if trainable else self._non_trainable_weights), *others])
 
     @property
     def trainable_weights(self) -> List[Any]:

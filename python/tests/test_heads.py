@@ -50,6 +50,10 @@ def test_losses_of_many_labels():
         assert np.isclose(loss, (each * weights).sum() / 2, rtol=1e-5) and target.tolist() == labels.tolist()
     with pytest.raises(ValueError, match="n_classes must be > 1"):
         heads.multi_label_head(1)
+    with pytest.raises(ValueError, match=r"thresholds must be in \(0, 1\) range. Given: 1.0"):
+        heads.multi_label_head(2, thresholds=[0.5, 1.0])
+    with pytest.raises(ValueError, match="label_vocabulary must be a list or tuple. Given type: .*dict"):
+        heads.multi_label_head(2, label_vocabulary={"a": 1, "b": 2})
     with pytest.raises(ValueError, match="Length of label_vocabulary"):
         heads.multi_label_head(3, label_vocabulary=["a"])
     with pytest.raises(ValueError, match="must be in range"):
@@ -190,3 +194,22 @@ def test_extended_estimators(tmp_path):
         heads.forward_features(made, {"key"})
     with pytest.raises(ValueError, match="keys should be exist in features"):
         next(heads.forward_features(made, ["other"]).predict(input_fn))
+
+
+def test_heads_of_programs():
+    from millrace.estimator.heads import _Head
+
+    class Unfinished(_Head):
+        def name(self):
+            return "unfinished"
+
+        def logits_dimension(self):
+            return 2
+
+    class Whole(Unfinished):
+        def create_estimator_spec(self, features, mode, logits, labels=None, optimizer=None, train_op_fn=None, regularization_losses=None):
+            return tf.estimator.EstimatorSpec(mode, predictions=logits)
+
+    with pytest.raises(NotImplementedError, match="must implement `create_estimator_spec.*Unfinished"):
+        Unfinished().create_estimator_spec({}, PREDICT, [[1.0, 2.0]])
+    assert Whole().name() == "unfinished" and Whole().create_estimator_spec({}, PREDICT, tf.ones([1, 2])).predictions.shape == [1, 2]

@@ -38,7 +38,7 @@ class _Head:
 
     def __init__(
         self,
-        logits_dimension: int,
+        logits_dimension: Any = None,
         weight_column: Any = None,
         name: Optional[str] = None,
         loss_reduction: str = losses.Reduction.SUM,
@@ -116,6 +116,8 @@ class _Head:
         regularization_losses: Any = None,
     ) -> EstimatorSpec:
         """The EstimatorSpec of a model with these outputs; train_op_fn(loss), or the optimizer, makes what trains it, with what is in UPDATE_OPS."""
+        if type(self)._predictions is _Head._predictions and type(self)._spec is _Head._spec:  # of a program, and without a create_estimator_spec
+            raise at_user_line(NotImplementedError("Subclasses of Head must implement `create_estimator_spec()`: %s does not." % type(self).__name__))
         spec = self._spec(features, mode, logits, labels, regularization_losses, lambda loss: train_op_of(loss, train_op_fn, optimizer))
         updates = get_collection(GraphKeys.UPDATE_OPS)
         return spec._replace(train_op=group(spec.train_op, *updates)) if updates and mode == ModeKeys.TRAIN else spec
@@ -313,6 +315,11 @@ class _MultiLabelHead(_Classes):
     ) -> None:
         if n_classes is None or n_classes < 2:
             raise at_user_line(ValueError("n_classes must be > 1 for multi-class classification. Given: %s" % n_classes))
+        for threshold in thresholds or ():
+            if not 0 < threshold < 1:
+                raise at_user_line(ValueError("thresholds must be in (0, 1) range. Given: %s" % threshold))
+        if label_vocabulary is not None and not isinstance(label_vocabulary, (list, tuple)):
+            raise at_user_line(ValueError("label_vocabulary must be a list or tuple. Given type: %s" % type(label_vocabulary)))
         super().__init__(n_classes, n_classes, weight_column, label_vocabulary, name, thresholds=thresholds, **options)
         if label_vocabulary is not None and len(label_vocabulary) != n_classes:
             raise at_user_line(ValueError("Length of label_vocabulary must be n_classes (%d). Given: %d" % (n_classes, len(label_vocabulary))))

@@ -542,6 +542,22 @@ def test_templates_are_kept_with_those_that_they_call(tmp_path):
         assert [v.tolist() for v in session.run([*parts, own])] == [[20], [25], [25], [1, 2]]
 
 
+def test_templates_keep_what_their_calls_make(tmp_path):
+    with tf.Graph().as_default(), tf.Session() as session:
+        template = tf.make_template("s", lambda: tf.get_variable("v", [1], initializer=tf.zeros_initializer()))
+        v = template()
+        optimizer = tf.train.AdamOptimizer()
+        optimizer.minimize(v * v)  # whose slots lie in the template's scope
+        assert template() is v and [d.name for d in template._checkpoint_dependencies] == ["v"] and len(template.variables) == 3
+        session.run(tf.global_variables_initializer())
+        path = tf.train.Checkpoint(template=template, optimizer=optimizer).save(str(tmp_path / "c"), session)
+    assert {n.rpartition("/.ATT")[0] for n, _ in tf.train.list_variables(path) if n.startswith("template")} == {
+        "template/v",
+        "template/v/.OPTIMIZER_SLOT/optimizer/m",
+        "template/v/.OPTIMIZER_SLOT/optimizer/v",
+    }
+
+
 def test_templates_of_functions_of_the_graph():
     from millrace.ops import template
 

@@ -40,6 +40,7 @@ class Template:
         self._scope: Any = None
         self._variables_created = False
         self._called_within: List[Template] = []
+        self._kept: List[Any] = []  # the variables of its calls, which checkpoints know: others may come into its scope, as optimizers make theirs there
         self._made_at = traceback.StackSummary.extract(traceback.walk_stack(sys._getframe(1)), limit=20, lookup_lines=False)
         if create_scope_now:  # without a name scope: the first call opens that
             with self._open(auxiliary_name_scope=False) as scope:
@@ -73,9 +74,11 @@ class Template:
             with self._open() as scope:
                 self._scope = scope
                 made = self._func(*args, **kwargs)
+            self._kept = get_collection(GraphKeys.GLOBAL_VARIABLES, self.variable_scope_name)
         else:
             again = self._variables_created
             with variable_scope(self._scope, reuse=True if again else None):
+                others = len(get_collection(GraphKeys.GLOBAL_VARIABLES, self.variable_scope_name)) if again else 0
                 known = len(get_collection(GraphKeys.TRAINABLE_VARIABLES))
                 made = self._func(*args, **kwargs)
                 new = get_collection(GraphKeys.TRAINABLE_VARIABLES)[known:]
@@ -86,6 +89,7 @@ class Template:
                             "tf.Variable when you meant tf.get_variable: %s" % (new,)
                         )
                     )
+            self._kept += get_collection(GraphKeys.GLOBAL_VARIABLES, self.variable_scope_name)[others:]
         self._variables_created = True
         return made
 
@@ -112,7 +116,7 @@ class Template:
             if scope.startswith(prefix):
                 within.setdefault(scope[len(prefix) : -1], template)
         theirs = {id(v) for template in within.values() for v in template.variables}
-        return {**{v.op.name[len(prefix) :]: v for v in self.variables if id(v) not in theirs}, **within}
+        return {**{v.op.name[len(prefix) :]: v for v in self._kept if id(v) not in theirs}, **within}
 
     @property
     def name(self) -> str:

@@ -121,7 +121,7 @@ def static_state_saving_rnn(cell: Any, inputs: Any, state_saver: Any, state_name
     state = nest.pack_sequence_as(state_name if nest.is_sequence(state_name) else cell.state_size, [state_saver.state(n) for n in names])
     outputs, last = static_rnn(cell, inputs, state, sequence_length=sequence_length, scope=scope)
     saves = [state_saver.save_state(n, s) for n, s in zip(names, nest.flatten(last))]
-    outputs[-1] = nest.map_structure(lambda output: control_flow_ops.with_dependencies(saves, output), outputs[-1])
+    outputs[-1], last = nest.map_structure(lambda kept: control_flow_ops.with_dependencies(saves, kept), (outputs[-1], last))
     return outputs, last
 
 

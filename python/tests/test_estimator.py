@@ -49,6 +49,8 @@ def test_training_evaluation_prediction(trained):
     assert trained.get_variable_value("dense/kernel").shape == (3, 2) and "global_step" in trained.get_variable_names()
     tags = {v.tag for event in tf.train.summary_iterator(_events(os.path.join(trained.model_dir, "eval"))) for v in event.summary.value}
     assert tags == {"accuracy", "checkpoint_path", "loss"}
+    apart = [[v.tag for v in event.summary.value] for event in tf.train.summary_iterator(_events(os.path.join(trained.model_dir, "eval"))) if event.summary]
+    assert ["checkpoint_path"] in apart
 
 
 def _events(folder):

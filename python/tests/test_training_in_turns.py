@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import millrace as tf
+from millrace.estimator import run_config
 
 E = tf.estimator
 
@@ -77,6 +78,8 @@ def test_tasks_of_clusters(monkeypatch):
     made = configured(monkeypatch, {"cluster": CLUSTER, "task": {"type": "worker", "index": 1}})
     assert made.master == "grpc://c:2" and made.global_id_in_cluster == 2 and made.num_worker_replicas == 4
     assert list(made.session_config.device_filters) == ["/job:ps", "/job:worker/task:1"] and made.session_config.allow_soft_placement
+    rewriter = made.session_config.graph_options.rewrite_options
+    assert rewriter.meta_optimizer_iterations == 1 == run_config.get_default_session_config().graph_options.rewrite_options.meta_optimizer_iterations
     made = configured(monkeypatch, {"cluster": CLUSTER, "task": {"type": "ps", "index": 1}})
     assert made.global_id_in_cluster == 5 and "/job:chief" in made.session_config.device_filters
     own = tf.ConfigProto(log_device_placement=True)

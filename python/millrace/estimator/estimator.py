@@ -186,8 +186,9 @@ class Estimator:
                 hooks=[*checked, *spec.evaluation_hooks],
                 config=self._session_config,
             )
-            told = {**results, "checkpoint_path": np.array(path)} if path else results
-            _write_dict_to_summary(self.eval_dir(name), told, results[GraphKeys.GLOBAL_STEP])
+            _write_dict_to_summary(self.eval_dir(name), results, results[GraphKeys.GLOBAL_STEP])
+            if path:
+                _write_checkpoint_path_to_summary(self.eval_dir(name), path, results[GraphKeys.GLOBAL_STEP])
         return results
 
     def _loss_metric(self, spec: EstimatorSpec) -> Any:
@@ -571,6 +572,18 @@ def _write_dict_to_summary(output_dir: str, dictionary: Dict[str, Any], current_
             message.value.add(tag=key, node_name=key, tensor=make_tensor_proto(value))
         else:
             tf_logging.warn("Skipping summary for %s, must be a float, np.float32, np.int64, np.int32 or int or a serialized string of Summary.", key)
+    writer = summary.FileWriterCache.get(output_dir)
+    writer.add_summary(message, int(current_global_step))
+    writer.flush()
+
+
+def _write_checkpoint_path_to_summary(output_dir: str, checkpoint_path: str, current_global_step: int) -> None:
+    """Which checkpoint was evaluated, as an event of its own."""
+    from millrace.protos.definitions import Summary  # type: ignore[attr-defined]
+
+    tf_logging.info("Saving 'checkpoint_path' summary for global step %d: %s", current_global_step, checkpoint_path)
+    message = Summary()
+    message.value.add(tag="checkpoint_path", tensor=make_tensor_proto(checkpoint_path))
     writer = summary.FileWriterCache.get(output_dir)
     writer.add_summary(message, int(current_global_step))
     writer.flush()

@@ -49,6 +49,13 @@ _CHECKS: Dict[str, Tuple[Callable[[Any], Any], str]] = {
 }
 
 
+def get_default_session_config() -> Any:
+    """What sessions of estimators are told where nothing is given: operations may go to other devices than those that they ask for."""
+    made = definitions.ConfigProto(allow_soft_placement=True)
+    made.graph_options.rewrite_options.meta_optimizer_iterations = definitions.RewriterConfig.ONE
+    return made
+
+
 class TaskType:
     """What a process of a cluster does."""
 
@@ -208,7 +215,7 @@ class RunConfig:
 
     def config_of_sessions(self) -> Any:
         """session_config, or one where operations may go to other devices than those that they ask for."""
-        return self.session_config or definitions.ConfigProto(allow_soft_placement=True)
+        return self.session_config or get_default_session_config()
 
     def _session_config_of_task(self) -> Any:
         """Sessions of a task that trains know the tasks that hold variables and its own: they wait for no others."""
@@ -216,7 +223,9 @@ class RunConfig:
             return None
         own = "/job:%s/task:%d" % (self._task_type, self._task_id) if self._task_type == TaskType.WORKER else "/job:%s" % self._task_type
         others = ["/job:worker", "/job:chief", "/job:master"] if self._task_type == TaskType.PS else [own]
-        return definitions.ConfigProto(allow_soft_placement=True, device_filters=["/job:ps", *others])
+        made = get_default_session_config()
+        made.device_filters.extend(["/job:ps", *others])
+        return made
 
     def _set_alone(self, given: Dict[str, Any], task: Dict[str, Any]) -> None:
         self._task_type, self._task_id = task.get("type", TaskType.WORKER), int(task.get("index", 0))

@@ -155,6 +155,10 @@ def test_instances_of_a_group():
     assert found.master(rpc_layer="test") == "test://10.0.0.2:8470"
     old = tf.contrib.cluster_resolver.GceClusterResolver("project", "zone", "group", 1, "ps", None, service)
     assert old.cluster_spec().as_dict() == {"ps": ["10.0.0.1:1", "10.0.0.2:1"]}
+    later = tf.contrib.cluster_resolver.GceClusterResolver("project", "zone", "group", 1, task_type="ps", task_id=1, rpc_layer="test", service=service)
+    assert later.master("ps", 1) == "test://10.0.0.2:1" and later.task_type == "ps"
+    named = tf.contrib.cluster_resolver.GceClusterResolver("project", "zone", "group", 1, job_name="ps", service=service)
+    assert named.cluster_spec().jobs == ["ps"]
     with pytest.raises(ImportError, match="google-api-python-client"):
         resolvers.GCEClusterResolver("project", "zone", "group", 8470, credentials=None)
 

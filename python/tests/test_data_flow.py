@@ -84,7 +84,7 @@ def test_operations_as_variables():
     state = names.find("python.ops.state_ops")
     with tf.Graph().as_default() as graph, tf.Session() as session:
         v = state.variable_op([2], tf.float32)
-        assert v.op.type == "Variable" and v.dtype == tf.as_dtype("float32_ref")
+        assert v.op.type == "Variable" and v.dtype == tf.as_dtype("float32_ref") == tf.float32._as_ref == v.dtype._as_ref
         session.run(state.init_variable(v, lambda shape, dtype: tf.ones(shape, dtype)))
         assert session.run(tf.assign_add(v, [1.0, 2.0])).tolist() == [2.0, 3.0]
         with graph._kernel_label_map({"Square": "other"}), tf.device("/cpu:0"):

@@ -259,6 +259,8 @@ def test_configs_variables_and_updates_of_old():
         old.RMSprop().set_weights([1])
     with pytest.raises(NotImplementedError, match="get_updates"):
         adam.apply_gradients([])
+    with pytest.raises(NotImplementedError, match="update a Tensor"):
+        O.SGD().apply_gradients([(tf.constant(1.0), tf.constant(2.0))])
     with pytest.raises(NotImplementedError):
         old.Optimizer().get_updates(None, None)
 

@@ -90,6 +90,11 @@ class DType:
         return from_number(self._number - _REF) if self._number > _REF else self
 
     @property
+    def _as_ref(self) -> "DType":
+        """With that reference."""
+        return from_number(self.base_dtype._number + _REF)
+
+    @property
     def _is_ref_dtype(self) -> bool:
         return self._number > _REF
 

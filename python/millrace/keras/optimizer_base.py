@@ -273,6 +273,9 @@ class Optimizer:
         if len(pairs) < len(given):
             tf_logging.warning("Gradients do not exist for variables %s when minimizing the loss.", [v.name for g, v in given if g is None])
         variables = [v for _, v in pairs]
+        for v in variables:
+            if isinstance(v, Tensor):
+                raise at_user_line(NotImplementedError("Trying to update a Tensor %s: apply_gradients changes variables" % v))
         with name_scope(self._name):
             self._make_variables(variables)
             state = self._prepare(variables)

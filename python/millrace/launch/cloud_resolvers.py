@@ -84,12 +84,24 @@ class GCEClusterResolver(ClusterResolver):
 
 
 class GceClusterResolver(GCEClusterResolver):
-    """The same with the arguments that it had until 1.10."""
+    """The same by the name that it had in tf.contrib, where job_name was what task_type is since 1.12."""
 
     def __init__(
-        self, project: str, zone: str, instance_group: str, port: int, job_name: str = "worker", credentials: Any = "default", service: Any = None
+        self,
+        project: str,
+        zone: str,
+        instance_group: str,
+        port: int,
+        task_type: str = "worker",
+        task_id: Any = 0,
+        rpc_layer: Any = "grpc",
+        credentials: Any = "default",
+        service: Any = None,
+        job_name: Optional[str] = None,
     ) -> None:
-        super().__init__(project, zone, instance_group, port, job_name, credentials=credentials, service=service)
+        if not isinstance(task_id, int):  # in these places were the credentials and the service then
+            task_id, rpc_layer, credentials, service = 0, "grpc", task_id, service if isinstance(rpc_layer, str) else rpc_layer
+        super().__init__(project, zone, instance_group, port, job_name or task_type, task_id, rpc_layer, credentials, service)
 
 
 class DeviceDetails(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import numpy as np
 
-from millrace import tf_logging
+from millrace import names, tf_logging
 from millrace.framework.errors import at_user_line
 from millrace.keras import backend as K
 from millrace.keras import losses, metrics, optimizers, optimizers_v1
@@ -20,6 +20,12 @@ from millrace.layers.wrappers import Bidirectional, TimeDistributed
 from millrace.train.checkpoint_management import update_checkpoint_state
 
 _VERSION = "2.0.8-tf"
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("load_model", "save_model"):  # of whole models: of the modules that stand on this one
+        return getattr(names.find("keras.models"), name)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
 def h5py() -> Any:

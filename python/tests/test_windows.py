@@ -177,3 +177,17 @@ def test_convolutions_take_arrays_of_another_type():
     with tf.Session() as session:
         made = session.run(tf.nn.convolution(image, kernel, "VALID"), {image: np.arange(9.0).reshape(1, 3, 3, 1)})
     assert made.dtype == np.float32 and made.reshape(2, 2).tolist() == [[8, 12], [20, 24]]
+
+
+def test_gradients_of_convolutions_are_built_of_sizes_that_do_not_fit(sess):
+    cases = [
+        (tf.nn.conv2d_backprop_input([3, 9, 9, 4], tf.zeros([5, 5, 4, 2]), tf.zeros([3, 5, 7, 2]), [1, 1, 1, 1], "VALID"), [3, 9, 9, 4]),
+        (tf.nn.conv2d_backprop_input([3, 2, 9, 7], tf.zeros([5, 5, 4, 2]), tf.zeros([3, 5, 5, 2]), [1, 1, 1, 1], "VALID"), [3, 2, 9, 7]),
+        (tf.nn.conv2d_backprop_filter(tf.zeros([3, 9, 9, 4]), [5, 5, 3, 2], tf.zeros([3, 5, 7, 6]), [1, 1, 1, 1], "VALID"), [5, 5, 3, 2]),
+        (tf.nn.conv3d_transpose(tf.zeros([3, 5, 7, 5, 2]), tf.zeros([5, 5, 5, 4, 2]), [3, 9, 9, 9, 4], [1, 1, 1, 1, 1], "VALID"), [3, 9, 9, 9, 4]),
+        (tf.nn.depthwise_conv2d_native_backprop_input([3, 9, 9, 4], tf.zeros([5, 5, 4, 1]), tf.zeros([3, 5, 7, 4]), [1, 1, 1, 1], "VALID"), [3, 9, 9, 4]),
+    ]
+    for made, shape in cases:
+        assert made.shape.as_list() == shape
+        with pytest.raises(tf.errors.InvalidArgumentError, match="out_backprop has shape|output size would be negative|input depth"):
+            sess.run(made)

@@ -91,16 +91,6 @@ Status FusedShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The gradient's shape is a tensor; when its value is known everything must agree.
-Status CheckBackprop(const ConvShape& s, const PartialShape& out_backprop) {
-  MR_ASSIGN_OR_RETURN(const PartialShape want, ConvOutput(s));
-  if (!want.IsCompatibleWith(out_backprop)) {
-    return InvalidArgument("out_backprop has shape ", out_backprop.ToString(), ", but the convolution of ",
-                           s.input.ToString(), " by ", s.filter.ToString(), " gives ", want.ToString());
-  }
-  return absl::OkStatus();
-}
-
 StatusOr<PartialShape> ShapeInput(ShapeContext& c, int i, int rank) {
   MR_ASSIGN_OR_RETURN(const PartialShape vector, c.WithRank(i, 1));
   if (vector.has_dim(0) && vector.dim(0) != rank && !(rank == 4 && vector.dim(0) == 2)) {
@@ -111,15 +101,15 @@ StatusOr<PartialShape> ShapeInput(ShapeContext& c, int i, int rank) {
   return WithRankOr(shape, rank);
 }
 
+// Of the gradients. As in TensorFlow, whether the sizes fit the gradient of the output is for the kernel to say:
+// programs build what they never run.
 Status BackpropInputShape(ShapeContext& c) {
-  ConvShape s;
-  s.depthwise = IsDepthwise(c);
-  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
-  const ImageLayout& layout = s.attrs.layout;
-  MR_ASSIGN_OR_RETURN(s.input, ShapeInput(c, 0, layout.rank));
-  MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(1, layout.rank));
+  MR_ASSIGN_OR_RETURN(const WindowAttrs attrs, WindowAttrsOf(c, /*spatial_only=*/false));
+  const ImageLayout& layout = attrs.layout;
+  MR_ASSIGN_OR_RETURN(const PartialShape input, ShapeInput(c, 0, layout.rank));
+  MR_ASSIGN_OR_RETURN(const PartialShape filter, c.WithRank(1, layout.rank));
   MR_ASSIGN_OR_RETURN(const PartialShape backprop, c.WithRank(2, layout.rank));
-  std::vector<int64_t> dims = s.input.dims();
+  std::vector<int64_t> dims = input.dims();
   if (dims[0] < 0) dims[0] = backprop.dim(0);
   // Two sizes are the spatial ones; the rest follows.
   MR_ASSIGN_OR_RETURN(const PartialShape vector, c.WithRank(0, 1));
@@ -129,40 +119,34 @@ Status BackpropInputShape(ShapeContext& c) {
       dims[static_cast<size_t>(layout.first_spatial)] = (*sizes)[0];
       dims[static_cast<size_t>(layout.first_spatial + 1)] = (*sizes)[1];
     }
-    dims[static_cast<size_t>(layout.channel)] = s.filter_in();
+    dims[static_cast<size_t>(layout.channel)] = filter.dim(layout.num_spatial());
   }
-  MR_ASSIGN_OR_RETURN(s.input, PartialShape::Make(dims));
-  MR_RETURN_IF_ERROR(CheckBackprop(s, backprop));
-  c.set_output(0, s.input);
+  MR_ASSIGN_OR_RETURN(PartialShape out, PartialShape::Make(dims));
+  c.set_output(0, std::move(out));
   return absl::OkStatus();
 }
 
 Status BackpropFilterShape(ShapeContext& c) {
-  ConvShape s;
-  s.depthwise = IsDepthwise(c);
-  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
-  MR_ASSIGN_OR_RETURN(s.input, c.WithRank(0, s.attrs.layout.rank));
+  MR_ASSIGN_OR_RETURN(const WindowAttrs attrs, WindowAttrsOf(c, /*spatial_only=*/false));
+  const int rank = attrs.layout.rank;
+  MR_RETURN_IF_ERROR(c.WithRank(0, rank).status());
   const PartialShape& sizes = c.input(1);
-  if (sizes.has_rank() && sizes.rank() == 1 && sizes.has_dim(0) && sizes.dim(0) != s.attrs.layout.rank) {
-    return InvalidArgument("expected ", s.attrs.layout.rank, " filter sizes, got ", sizes.dim(0));
+  if (sizes.has_rank() && sizes.rank() == 1 && sizes.has_dim(0) && sizes.dim(0) != rank) {
+    return InvalidArgument("expected ", rank, " filter sizes, got ", sizes.dim(0));
   }
-  MR_ASSIGN_OR_RETURN(s.filter, ShapeInput(c, 1, s.attrs.layout.rank));
-  MR_ASSIGN_OR_RETURN(const PartialShape backprop, c.WithRank(2, s.attrs.layout.rank));
-  MR_RETURN_IF_ERROR(CheckBackprop(s, backprop));
-  c.set_output(0, s.filter);
+  MR_RETURN_IF_ERROR(c.WithRank(2, rank).status());
+  MR_ASSIGN_OR_RETURN(PartialShape filter, ShapeInput(c, 1, rank));
+  c.set_output(0, std::move(filter));
   return absl::OkStatus();
 }
 
 // The older ops are given the tensor whose shape the gradient has.
 template <int kLike>
 Status OlderBackpropShape(ShapeContext& c) {
-  ConvShape s;
-  MR_ASSIGN_OR_RETURN(s.attrs, WindowAttrsOf(c, /*spatial_only=*/false));
-  MR_ASSIGN_OR_RETURN(s.input, c.WithRank(0, s.attrs.layout.rank));
-  MR_ASSIGN_OR_RETURN(s.filter, c.WithRank(1, s.attrs.layout.rank));
-  MR_ASSIGN_OR_RETURN(const PartialShape backprop, c.WithRank(2, s.attrs.layout.rank));
-  MR_RETURN_IF_ERROR(CheckBackprop(s, backprop));
-  c.set_output(0, kLike == 0 ? s.input : s.filter);
+  MR_ASSIGN_OR_RETURN(const WindowAttrs attrs, WindowAttrsOf(c, /*spatial_only=*/false));
+  for (int i = 0; i < 3; ++i) MR_RETURN_IF_ERROR(c.WithRank(i, attrs.layout.rank).status());
+  MR_ASSIGN_OR_RETURN(PartialShape like, c.WithRank(kLike, attrs.layout.rank));
+  c.set_output(0, std::move(like));
   return absl::OkStatus();
 }
 

@@ -550,3 +550,18 @@ def test_indices_and_truth_of_old_numpy(tmp_path):
         "try:\n    bool(a)\nexcept ValueError as e:\n    print('ambiguous' in str(e))\n",
     )
     assert made.stdout == "[[1 2]] [0 3] [3 0]\n[[0, 1, 9], [3, 4, 9]] False True [3] True\nTrue True\nTrue\n", made.stderr
+
+
+def test_programs_of_standard_input(tmp_path):
+    path = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))
+    program = "import sys\nimport tensorflow as tf\nprint(sys.argv, sys.path[0] == '', __name__, tf.Session().run(tf.constant(3)))\n"
+    made = subprocess.run(
+        [sys.executable, "-m", "millrace.compat", "-", "a"],
+        input=program,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        text=True,
+        check=False,
+        capture_output=True,
+    )
+    assert made.stdout == "['-', 'a'] True __main__ 3\n", made.stderr

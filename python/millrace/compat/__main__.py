@@ -15,6 +15,7 @@ from millrace.compat import imports
 USAGE = """usage: python -m millrace.compat [--numpy-as-is] program.py [arguments]
        python -m millrace.compat [--numpy-as-is] -m module [arguments]
        python -m millrace.compat [--numpy-as-is] -c code [arguments]
+       python -m millrace.compat [--numpy-as-is] - [arguments]: the program is what standard input says
 Runs a program that says `import tensorflow as tf`, unchanged, on Millrace.
   --numpy-as-is  leave NumPy, Python and other packages without what they had when TensorFlow 1.x was current
   -h, --help     show this
@@ -61,7 +62,7 @@ def main() -> None:
         sys.exit("unknown option %s\n%s" % (given[0], USAGE) if given else USAGE)
     program = given[0]
     sys.argv = [form or program] + given[1:]
-    sys.path[0] = "" if form == "-c" else os.getcwd() if form == "-m" else os.path.dirname(os.path.abspath(program))
+    sys.path[0] = "" if form == "-c" or program == "-" else os.getcwd() if form == "-m" else os.path.dirname(os.path.abspath(program))
     imports.install()
     if old_names:
         from millrace.compat import dropped_modules, numpy_names, python_names
@@ -74,6 +75,8 @@ def main() -> None:
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     elif form == "-c":
         _run_code(compile(program, "<string>", "exec"), "")
+    elif program == "-":
+        _run_code(compile(sys.stdin.buffer.read(), "<stdin>", "exec"), "")
     else:
         with open(program, "rb") as file:
             _run_code(compile(file.read(), program, "exec"), program)

@@ -28,9 +28,11 @@ inline Output Conv1D(Model& model, const std::string& name, Output x, int64_t ch
   Scope s = model.scope().SubScope(name);
   const Variable kernel = model.Weights(name + "/kernel", {c.size, channels, filters});
   const Variable bias = model.Bias(name + "/bias", filters);
-  Scope in = s.SubScope("conv1d");  // images of height 1
+  s.WithName("dilation_rate").Const({1});  // TensorFlow's, which nobody reads
+  Scope in = s.SubScope("conv1d");         // images of height 1
   const Output wide = in.Op("ExpandDims", {x, int32_t{1}}), window = in.Op("ExpandDims", {kernel.read, int32_t{0}});
-  const Output y = in.Op("Conv2D", {wide, window}, {{"strides", Shape{1, 1, c.stride, 1}}, {"padding", c.padding}});
+  const Output y =
+      in.WithName("/").Op("Conv2D", {wide, window}, {{"strides", Shape{1, 1, c.stride, 1}}, {"padding", c.padding}});
   const Output line = in.Op("Squeeze", {y}, {{"squeeze_dims", Shape{1}}});
   return Activated(s, s.Op("BiasAdd", {line, bias.read}), c.activation);
 }
@@ -40,6 +42,7 @@ inline Output Conv3D(Model& model, const std::string& name, Output x, int64_t ch
   Scope s = model.scope().SubScope(name);
   const Variable kernel = model.Weights(name + "/kernel", {c.size, c.size, c.size, channels, filters});
   const Variable bias = model.Bias(name + "/bias", filters);
+  s.WithName("dilation_rate").Const({1, 1, 1});
   const Output y = s.Op(
       "Conv3D", {x, kernel.read}, {{"strides", Shape{1, c.stride, c.stride, c.stride, 1}}, {"padding", c.padding}});
   return Activated(s, s.Op("BiasAdd", {y, bias.read}), c.activation);

@@ -170,8 +170,9 @@ class Model {
       const Operation op = by_batch(inside);
       normal = {op[0], op[1], op[2]};
     }
-    Average(inside, mean, normal[1], static_cast<float>(1 - momentum));
-    Average(inside, variance, normal[2], static_cast<float>(1 - momentum));
+    const Output kept = Kept(inside, training, static_cast<float>(momentum));
+    Average(inside, mean, normal[1], kept);
+    Average(inside, variance, normal[2], kept);
     return normal[0];
   }
   // The same by the moving averages, with the variables of the BatchNorm of this name: for a second use of the layers,
@@ -314,9 +315,17 @@ class Model {
     return prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1);
   }
   static Output First(const std::vector<Output>& all) { return all.empty() ? Output() : all[0]; }
-  void Average(Scope& layer, const Variable& average, Output value, float rate) {
+  // How much of an average stays: the momentum; all of it where the layer does not train.
+  static Output Kept(Scope& layer, Output training, float momentum) {
+    if (!training) return layer.Const(Tensor(momentum));
+    const Outputs kept = Cond(
+        layer, training, [&](Scope s) { return Outputs{s.Const(Tensor(momentum))}; },
+        [&](Scope s) { return Outputs{s.Const(Tensor(1.0f))}; });
+    return First(kept);
+  }
+  void Average(Scope& layer, const Variable& average, Output value, Output kept) {
     Scope s = layer.SubScope("AssignMovingAvg");
-    const Output step = s.WithName("decay").Const(Tensor(rate));
+    const Output step = s.WithName("sub").Op("Sub", {s.WithName("sub/x").Const(Tensor(1.0f)), kept});
     const Output change = s.WithName("mul").Op("Mul", {s.WithName("sub").Op("Sub", {average.read, value}), step});
     updates_.push_back(s.WithName("/").Op("AssignSub", {average.ref, change}));
   }

@@ -125,17 +125,19 @@ def rot90(image: Any, k: Any = 1, name: Optional[str] = None) -> Tensor:
 
 def _maybe(image: Any, axis: int, seed: Optional[int], name: str) -> Tensor:
     """Each image by itself."""
-    image = _with_pixels(image)
-    if _axes(image)[0] == 1:
-        with name_scope(None, name, [image]):
+    with name_scope(None, name, [image]) as scope:
+        image = _with_pixels(image)
+        if _axes(image)[0] == 1:
             count = array_ops.shape(image)[0]
             turned = gen_ops.round(array_ops.reshape(random_ops.random_uniform([count], 0, 1.0, seed=seed), [count, 1, 1, 1]))
             turned = math_ops.cast(turned, image.dtype.base_dtype)
             return _like(turned * gen_ops.reverse_v2(image, [axis + 1]) + (1 - turned) * image, image)
-    less = gen_ops.less(random_ops.random_uniform([], 0, 1.0, seed=seed), 0.5)
-    if image.get_shape().ndims is None:
-        image.set_shape([None, None, None])
-    return _like(control_flow_ops.cond(less, lambda: gen_ops.reverse_v2(image, [axis]), lambda: image, name=name), image)
+        if image.get_shape()[:3].is_fully_defined():
+            image = control_flow_ops.with_dependencies([], image)
+        less = gen_ops.less(random_ops.random_uniform([], 0, 1.0, seed=seed), 0.5)
+        if image.get_shape().ndims is None:
+            image.set_shape([None, None, None])
+        return _like(control_flow_ops.cond(less, lambda: gen_ops.reverse_v2(image, [axis]), lambda: image, name=scope), image)
 
 
 def random_flip_left_right(image: Any, seed: Optional[int] = None) -> Tensor:

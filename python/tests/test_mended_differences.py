@@ -283,7 +283,7 @@ def test_a_part_of_a_graph_with_several_outputs_of_an_op_as_arguments():
 def test_names_of_what_layers_end_in():
     x = tf.placeholder(tf.float32, [4, 3])
     for made in (tf.nn.dropout(x, 0.5, name="a"), tf.nn.dropout(x, 0.5, noise_shape=[4, 1], name="b"), tf.nn.dropout(x, tf.constant(0.5), name="c")):
-        assert made.op.name.endswith("/mul")
+        assert made.op.name.endswith("/mul_1")
     variable = tf.Variable(1.0)
     moving_average = importlib.import_module("millrace.train.moving_averages").assign_moving_average
     assert [moving_average(variable, 2.0, 0.9, zero_debias=z).op.name for z in (False, True)] == ["AssignMovingAvg", "AssignMovingAvg_1"]

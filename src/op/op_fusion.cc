@@ -25,6 +25,7 @@ constexpr Row kRows[] = {
     {"AddV2", FusionPart::kAddition, "Add"},
     {"Relu", FusionPart::kActivation, "Relu"},
     {"Relu6", FusionPart::kActivation, "Relu6"},
+    {"RandomUniform", FusionPart::kUniform, ""},
 };
 
 const Row* Find(absl::string_view op) {

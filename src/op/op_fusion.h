@@ -14,6 +14,7 @@ enum class FusionPart : uint8_t {
   kNormalization,  // of input 0, by moments that are given
   kAddition,       // of two values
   kActivation,     // of each element by itself
+  kUniform,        // random numbers from 0 on, never -0: with 0 added they are what they were
 };
 
 FusionPart FusionPartOf(absl::string_view op);

@@ -20,4 +20,11 @@ Output Formula::Binary(absl::string_view name, absl::string_view op, const Opera
   return inside.WithName("/").Op(op, {left, right});
 }
 
+Output ShapeOf(const GraphBuilder& b, Output x) {
+  if (!x || !x.shape().IsFullyDefined()) return b.Shape(x);
+  std::vector<int32_t> dims;
+  for (const int64_t d : x.shape().dims()) dims.push_back(static_cast<int32_t>(d));
+  return b.WithName("Shape").Const(Tensor::Vector<int32_t>(dims));
+}
+
 }  // namespace millrace

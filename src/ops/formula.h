@@ -40,4 +40,7 @@ class Formula {
   GraphBuilder b_;
 };
 
+// The shape of x: a constant where it is known.
+Output ShapeOf(const GraphBuilder& b, Output x);
+
 }  // namespace millrace

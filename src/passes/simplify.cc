@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic that gives back one of its operands, bit for bit: x * 1, x / 1, x - 0. Gradients of sums are full of it.
-// x + 0 is not among them: it turns -0 into 0.
+// x + 0 is among them where x is never -0, which it turns into 0, as numbers drawn from [0, 1) are.
 #include <algorithm>
 #include <cstring>
 
 #include "graph/variable_use.h"
+#include "op/op_fusion.h"
 #include "passes/pipeline.h"
 
 namespace millrace {
@@ -46,12 +47,14 @@ bool MayBeReadAgain(Output x) {
 Output OperandGivenBack(const Node& n) {
   if (!n.op() || n.num_inputs() != 2 || !n.control_inputs().empty()) return {};
   const bool one = n.Is(OpTrait::kOneIsNeutral), left = n.Is(OpTrait::kOneIsNeutralLeft);
-  if (!one && !n.Is(OpTrait::kZeroIsNeutral)) return {};
+  const bool adds = FusionPartOf(n.op_name()) == FusionPart::kAddition;
+  if (!one && !adds && !n.Is(OpTrait::kZeroIsNeutral)) return {};
   for (int c : {1, 0}) {
-    if (c == 0 && !left) break;
+    if (c == 0 && !left && !adds) break;
     const Output x = n.input(1 - c), constant = n.input(c);
     if (!x || !constant || !constant.node->Is(OpTrait::kConstant) || !constant.node->control_inputs().empty()) continue;
     if (IsRef(x.dtype()) || MayBeReadAgain(x)) continue;
+    if (adds && FusionPartOf(x.node->op_name()) != FusionPart::kUniform) continue;
     const StatusOr<Tensor> value = constant.node->Attr<Tensor>("value");
     if (!value.ok() || !KeepsShape(x.shape(), value->shape())) continue;
     if (IsFilledWith(*value, one ? 1 : 0)) return x;

@@ -22,6 +22,8 @@ class SimplifyArithmeticTest : public ::testing::Test {
     Binary("Sub").Traits({OpTrait::kZeroIsNeutral});
     Binary("RealDiv").Traits({OpTrait::kOneIsNeutral});
     Binary("Use");
+    Binary("Add");
+    registry_.Add("RandomUniform() -> (y:f32) | shape:shape | S").Shape(ShapeFromAttr);
     EXPECT_TRUE(registry_.status().ok()) << registry_.status();
     graph_ = std::make_unique<Graph>(&registry_);
   }
@@ -63,6 +65,16 @@ TEST_F(SimplifyArithmeticTest, GivesBackTheOperandThatIsNotChanged) {
   EXPECT_EQ(Simplified("Mul", x, ones), x);
   EXPECT_EQ(Simplified("RealDiv", x, one), x);
   EXPECT_EQ(Simplified("Sub", x, zero), x);
+}
+
+TEST_F(SimplifyArithmeticTest, AddsNoZeroToRandomNumbers) {
+  const Output zero = Const(Tensor::Scalar(0.0f));
+  const Output drawn = Add({.name = "drawn", .op = "RandomUniform", .attrs = {{"shape", Dims({2, 3})}}});
+  EXPECT_EQ(Simplified("Add", drawn, zero), drawn);
+  EXPECT_EQ(Simplified("Add", zero, drawn), drawn);
+  EXPECT_NE(Simplified("Add", drawn, Const(Tensor::Scalar(1.0f))), drawn);
+  const Output x = Source(Dims({2, 3}));
+  EXPECT_NE(Simplified("Add", x, zero), x);  // -0 + 0 is 0
 }
 
 TEST_F(SimplifyArithmeticTest, KeepsWhatComputes) {

@@ -540,9 +540,12 @@ class _Normalization(_layers.BatchNormalization):
         for add in (self._add_offset, self._add_scale) if self.stateful else (self._add_scale, self._add_offset):
             add(shape, dtype)
 
-    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any) -> None:
+    def _share_kept(self, training: Any) -> Any:
+        return None if self.stateful else super()._share_kept(training)
+
+    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any, kept: Any = None) -> None:
         if not self.zero_debias or training is False:
-            super()._update_averages(inputs, training, mean, variance)
+            super()._update_averages(inputs, training, mean, variance, kept)
             return
         now = 1.0 if isinstance(training, (bool, int)) else math_ops.cast(training, self.moving_mean.dtype.base_dtype)  # 0: nothing changes
         for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):

@@ -10,7 +10,7 @@ import numpy as np
 import millrace._core as _core
 from millrace.framework import dtypes, numpy_cast, tensor_shape
 from millrace.framework.errors import at_user_line, made_at
-from millrace.framework.graph import Operation, Tensor
+from millrace.framework.graph import Operation, Tensor, name_scope
 
 _CONST = _core.Op("Const", "", "output:dtype", "value:n dtype:t")
 _PACK = _core.Op("Pack", "values:N*T", "output:T", "N:i T:t axis:i")
@@ -228,8 +228,9 @@ def _pack(values: Any, dtype: Optional[dtypes.DType], name: str) -> Tensor:
     for value in values:
         if isinstance(value, Tensor) and dtype is not None and value.dtype.base_dtype != dtype.base_dtype:
             raise at_user_line(TypeError("Cannot convert a list with a tensor of dtype %s to %s: %s" % (value.dtype.name, dtype.name, value)))
-    parts = [_pack(v, dtype, "%s_%d" % (name, i)) if isinstance(v, (list, tuple)) else convert_to_tensor(v, dtype, "%d" % i) for i, v in enumerate(values)]
-    return _PACK((parts,), (None, None, 0), name)
+    with name_scope(name) as scope:
+        parts = [_pack(v, dtype, str(i)) if isinstance(v, (list, tuple)) else convert_to_tensor(v, dtype, str(i)) for i, v in enumerate(values)]
+        return _PACK((parts,), (None, None, 0), scope)
 
 
 def _dtype_in(values: Any) -> Optional[dtypes.DType]:

@@ -96,18 +96,18 @@ def depthwise_conv2d(x: Any, depthwise_kernel: Any, strides: Any = (1, 1), paddi
 def transposed_sizes(
     x: Any, kernel_size: Any, strides: Any, padding: str, first: bool, output_padding: Any = None, dilation_rate: Any = (1, 1, 1)
 ) -> Tuple[List[Any], List[Any]]:
-    """The sizes of a transposed convolution's output: numbers where they are known, tensors where not; and None there."""
+    """The sizes of a transposed convolution's output as the graph computes them, that of the batch before them, and the numbers that are known, or None."""
     static, dynamic, at = x.get_shape().as_list(), array_ops.shape(x), 2 if first else 1
-    same = padding.upper() == "SAME"
+    same, places = padding.upper() == "SAME", range(len(kernel_size))
 
     def of(size: Any, i: int) -> Any:
         covered, stride = kernel_size[i] + (kernel_size[i] - 1) * (dilation_rate[i] - 1), strides[i]
         if output_padding is not None:
             return (size - 1) * stride + covered - (covered // 2 * 2 if same else 0) + output_padding[i]
-        return size * stride if same else (size - 1) * stride + max(covered, stride)
+        return size * stride if same else size * stride + max(covered - stride, 0)
 
-    known = [None if static[at + i] is None else of(static[at + i], i) for i in range(len(kernel_size))]
-    return [of(dynamic[at + i], i) if v is None else v for i, v in enumerate(known)], known
+    batch, sizes = dynamic[0], [dynamic[at + i] for i in places]
+    return [batch, *(of(sizes[i], i) for i in places)], [None if static[at + i] is None else of(static[at + i], i) for i in places]
 
 
 def _transposed(x: Any, kernel: Any, output_shape: Any, n: int, strides: Any, padding: str, data_format: Any, rate: Any = 1) -> Any:

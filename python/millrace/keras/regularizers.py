@@ -33,12 +33,12 @@ class L1L2(Regularizer):
         self.l1, self.l2 = float(l1), float(l2)
 
     def __call__(self, x: Any) -> Any:
-        parts = []
+        made: Any = 0.0
         if self.l1:
-            parts.append(self.l1 * math_ops.reduce_sum(math_ops.abs(x)))
+            made += self.l1 * math_ops.reduce_sum(math_ops.abs(x))
         if self.l2:
-            parts.append(self.l2 * math_ops.reduce_sum(gen_ops.square(x)))
-        return gen_ops.add_n(parts) if parts else math_ops.cast(0.0, x.dtype.base_dtype)
+            made += self.l2 * math_ops.reduce_sum(gen_ops.square(x))
+        return made if self.l1 or self.l2 else math_ops.cast(0.0, x.dtype.base_dtype)
 
     def get_config(self) -> Dict[str, Any]:
         """The arguments that it was made with."""

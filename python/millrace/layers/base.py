@@ -226,8 +226,13 @@ class Layer(Parts):
         self._named_weights[made.op.name if name is None else name] = made
         penalty = regularizers.get(regularizer)
         if penalty is not None:
-            with init_scope(), name_scope((name or made.op.name) + "/Regularizer"), get_default_graph()._enable_auto_casting_variables(None):
-                self.add_loss(penalty(made))
+
+            def loss() -> Any:
+                with made.graph.as_default(), init_scope(), name_scope(made.op.name + "/Regularizer"):
+                    with get_default_graph()._enable_auto_casting_variables(None):
+                        return penalty(made)
+
+            self._penalties.append(loss)
         return made
 
     add_variable = add_weight

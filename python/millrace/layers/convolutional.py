@@ -7,13 +7,13 @@ from typing import Any, List, Optional, Tuple
 
 from millrace import tf_logging
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor
+from millrace.framework.graph import get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
 from millrace.keras.backend_windows import layout, transposed_sizes
 from millrace.layers.settings import InputSpec, SettingsLayer
 from millrace.layers.utils import convert_data_format, normalize_tuple
-from millrace.ops import array_ops, nn_ops
+from millrace.ops import array_ops, nn_ops, window_ops
 
 _KERNEL = (
     "filters",
@@ -42,6 +42,8 @@ class _Conv(SettingsLayer):
 
     settings: Tuple[str, ...] = _KERNEL
     rank = 2
+    _has_rates = True
+    _rates: Any = None  # the constant that TensorFlow makes of dilation_rate
 
     def __init__(
         self,
@@ -101,6 +103,7 @@ class _Conv(SettingsLayer):
             "kernel", self._kernel_shape(self._channels(input_shape)), None, self.kernel_initializer, self.kernel_regularizer, True, self.kernel_constraint
         )
         self._make_bias()
+        self._rates = window_ops.rates_of_graph(self.dilation_rate) if self._has_rates else None
         self.built = True
 
     def _make_bias(self) -> None:
@@ -129,15 +132,8 @@ class _Conv(SettingsLayer):
 
     def _computed(self, x: Any) -> Any:
         x, padding = self._padded(x)
-        return nn_ops.convolution(
-            x,
-            self._kernel_of_call(),
-            padding,
-            self.strides,
-            self.dilation_rate,
-            data_format=convert_data_format(self.data_format, self.rank + 2),
-            name=_NAMES[self.rank],
-        )
+        there = self._rates if self._rates is not None and self._rates.graph is get_default_graph() else None
+        return window_ops.convolved(x, self._kernel_of_call(), padding, self.strides, self.dilation_rate, self._first, _NAMES[self.rank], there)
 
 
 class Conv1D(_Conv):
@@ -160,6 +156,7 @@ class Conv2DTranspose(_Conv):
     """The transpose of a convolution of images."""
 
     settings: Tuple[str, ...] = (*_KERNEL, "output_padding")
+    _has_rates = False
 
     def __init__(
         self,
@@ -209,12 +206,13 @@ class Conv2DTranspose(_Conv):
     def _computed(self, x: Any) -> Any:
         sizes, known = transposed_sizes(x, self.kernel_size, self.strides, self.padding, self._first, self.output_padding, self.dilation_rate)
         static = x.get_shape()[0].value
-        batch = static if static is not None else array_ops.shape(x)[0]
-        full = [batch, self.filters, *sizes] if self._first else [batch, *sizes, self.filters]
+        full = array_ops.stack([sizes[0], self.filters, *sizes[1:]] if self._first else [*sizes, self.filters])
+        if self.rank == 2:
+            full[0]  # which TensorFlow states, and nobody reads
         made = (nn_ops.conv2d_transpose if self.rank == 2 else nn_ops.conv3d_transpose)(
             x,
             self.kernel,
-            array_ops.stack(full) if any(isinstance(s, Tensor) for s in full) else full,
+            full,
             self._along(self.strides),
             self.padding.upper(),
             convert_data_format(self.data_format, self.rank + 2),

@@ -12,6 +12,7 @@ import numpy as np
 
 from millrace.framework import dtypes
 from millrace.framework.composite_tensors import SparseTensor
+from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import activations
@@ -64,14 +65,14 @@ class Dropout(SettingsLayer):
         if not isinstance(self.noise_shape, (list, tuple)) or None not in self.noise_shape:
             return self.noise_shape
         given = array_ops.shape(inputs)
-        return array_ops.stack([given[i] if n is None else n for i, n in enumerate(self.noise_shape)])
+        return convert_to_tensor([given[i] if n is None else n for i, n in enumerate(self.noise_shape)])
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         """Computes the outputs."""
         if isinstance(self.rate, (int, float)) and self.rate == 0:
             return inputs
         training = K.learning_phase() if training is None else training
-        return smart_cond(training, lambda: nn_ops.dropout(inputs, 1 - self.rate, self._shape(inputs), self.seed), lambda: array_ops.identity(inputs))
+        return smart_cond(training, lambda: nn_ops.dropout(inputs, None, self._shape(inputs), self.seed, rate=self.rate), lambda: array_ops.identity(inputs))
 
 
 class SpatialDropout1D(Dropout):
@@ -90,7 +91,7 @@ class SpatialDropout1D(Dropout):
     def _shape(self, inputs: Any) -> Any:
         size, ones = array_ops.shape(inputs), [1] * self.rank
         first = self.data_format == "channels_first" and self.rank > 1
-        return array_ops.stack([size[0], size[1], *ones] if first else [size[0], *ones, size[self.rank + 1]])
+        return [size[0], size[1], *ones] if first else [size[0], *ones, size[self.rank + 1]]
 
 
 class SpatialDropout2D(SpatialDropout1D):
@@ -185,8 +186,6 @@ class Flatten(SettingsLayer):
 
     def call(self, inputs: Any) -> Any:
         """Computes the outputs."""
-        if inputs.get_shape().ndims == 1:
-            inputs = array_ops.expand_dims(inputs, -1)
         shape = inputs.get_shape()
         if shape.ndims is None:
             if self.data_format == "channels_first":
@@ -195,10 +194,7 @@ class Flatten(SettingsLayer):
         if self.data_format == "channels_first" and shape.ndims > 2:
             inputs = array_ops.transpose(inputs, [0, *range(2, shape.ndims), 1])
         batch, count = shape[0].value, shape[1:].num_elements()
-        if count is not None:
-            sizes: Any = [-1, count]
-        else:
-            sizes = [batch, -1] if batch is not None else array_ops.stack([array_ops.shape(inputs)[0], -1])
+        sizes: Any = [batch if batch is not None else array_ops.shape(inputs)[0], -1]
         made = array_ops.reshape(inputs, sizes)
         made.set_shape([batch, count])
         return made

@@ -8,9 +8,9 @@ from typing import Any, Dict, Optional, Tuple
 import numpy as np
 
 from millrace.framework import dtypes
-from millrace.framework.convert import convert_to_tensor
+from millrace.framework.convert import constant, convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import control_dependencies, name_scope
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.framework.strategy import get_strategy, has_strategy
 from millrace.framework.tensor_shape import TensorShape
 from millrace.keras import backend as K
@@ -148,9 +148,11 @@ class BatchNormalization(SettingsLayer):
 
     def _add_scale(self, shape: Any, dtype: Any) -> None:
         self.gamma = self.add_weight("gamma", shape, dtype, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
+        self._ones = constant(1.0, dtypes.float32, shape) if self.fused and not self.scale else None
 
     def _add_offset(self, shape: Any, dtype: Any) -> None:
         self.beta = self.add_weight("beta", shape, dtype, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
+        self._zeros = constant(0.0, dtypes.float32, shape) if self.fused and not self.center else None
 
     def _add_averages(self, shape: Any, dtype: Any) -> None:
         def average(name: str, initializer: Any) -> Any:
@@ -206,7 +208,7 @@ class BatchNormalization(SettingsLayer):
         mean, variance = smart_cond(
             training,
             lambda: nn_ops.moments(inputs, others, keep_dims=self._has_whole_weights),
-            lambda: (array_ops.identity(self.moving_mean), array_ops.identity(self.moving_variance)),
+            lambda: (convert_to_tensor(self.moving_mean), convert_to_tensor(self.moving_variance)),
         )
         if _batches_may_be_empty():  # there is no mean of nothing, but its gradient is none either
             mean, variance = (array_ops.where(array_ops.size(inputs) > 0, v, array_ops.zeros_like(v)) for v in (mean, variance))
@@ -231,9 +233,9 @@ class BatchNormalization(SettingsLayer):
         return _composed(scale, offset, beta, gamma)
 
     def _fused(self, inputs: Any, training: Any) -> Any:
-        size = self.moving_mean.get_shape()
-        gamma = self.gamma if self.scale else array_ops.ones(size)
-        beta = self.beta if self.center else array_ops.zeros(size)
+        size, here = self.moving_mean.get_shape(), inputs.graph
+        gamma = self.gamma if self.scale else self._ones if self._ones.graph is here else array_ops.ones(size)
+        beta = self.beta if self.center else self._zeros if self._zeros.graph is here else array_ops.zeros(size)
         layout = "NCHW" if self.axis[0] == 1 else "NHWC"
         outputs, mean, variance = smart_cond(
             training,
@@ -243,8 +245,12 @@ class BatchNormalization(SettingsLayer):
         if not self._bessels_correction_test_only:
             samples = math_ops.cast(array_ops.size(inputs) // array_ops.size(variance), variance.dtype)
             variance = variance * (samples - 1.0) / samples
-        self._update_averages(inputs, training, mean, variance)
+        self._update_averages(inputs, training, mean, variance, self._share_kept(training))
         return outputs
+
+    def _share_kept(self, training: Any) -> Any:
+        """How much of the averages stays, as a tensor: the momentum, all where the layer does not train."""
+        return smart_cond(training, lambda: convert_to_tensor(self.momentum, dtypes.float32), lambda: convert_to_tensor(1.0, dtypes.float32))
 
     def _renorm(self, training: Any, mean: Any, variance: Any) -> Tuple[Any, Any]:
         """Batch renormalisation (Ioffe 2017): the (scale, offset) that correct a batch towards averages of training, which move after it was;
@@ -275,8 +281,8 @@ class BatchNormalization(SettingsLayer):
         offset = smart_cond(training, lambda: offset, lambda: array_ops.zeros_like(offset))
         return gen_ops.stop_gradient(scale, name="renorm_r"), gen_ops.stop_gradient(offset, name="renorm_d")
 
-    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any) -> None:
-        """Moves the averages towards the statistics of a batch, unless the layer does not train."""
+    def _update_averages(self, inputs: Any, training: Any, mean: Any, variance: Any, kept: Any = None) -> None:
+        """Moves the averages towards the statistics of a batch, unless the layer does not train; of them as much stays as `kept`, a tensor, says."""
         if isinstance(training, (bool, int)) and not training:
             return
         if _batches_may_be_empty():
@@ -286,14 +292,15 @@ class BatchNormalization(SettingsLayer):
                 for average, value in ((self.moving_mean, mean), (self.moving_variance, variance))
             )
         for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
-            self.add_update(self._moved(average, value, training, self.momentum), inputs=inputs)
+            self.add_update(self._moved(average, value, training, self.momentum if kept is None else kept), inputs=inputs)
 
     def _moved(self, average: Any, value: Any, training: Any, momentum: Any) -> Any:
         """An average after it moved towards a value, by as much as the momentum leaves, and not at all unless the model trains."""
-        decay: Any = 1.0 - momentum
-        if not isinstance(training, (bool, int)):
+        decay: Any = None if isinstance(momentum, Tensor) else 1.0 - momentum
+        if decay is not None and not isinstance(training, (bool, int)):
             decay = math_ops.cast(training, dtypes.float32) * decay
         with name_scope("AssignMovingAvg") as scope:
+            decay = 1.0 - momentum if decay is None else decay
             kind = average.dtype.base_dtype
             rate = math_ops.cast(convert_to_tensor(decay, dtypes.float32, name="decay"), kind)
             return assign_sub(average, (average - math_ops.cast(value, kind)) * rate, name=scope)

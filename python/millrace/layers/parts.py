@@ -89,6 +89,7 @@ class Parts(Submodules):
         self._non_trainable_weights: List[Any] = []
         self._named_weights: Dict[str, Any] = {}  # what checkpoints know them by
         self._losses: List[Any] = []
+        self._penalties: List[Any] = []  # functions that give losses of weights, called when they are first asked for, as in TensorFlow
         self._updates: List[Any] = []  # operations
         self._free: Set[int] = set()  # the ids of losses and updates that are for all models, whatever their inputs
 
@@ -123,6 +124,8 @@ class Parts(Submodules):
     @property
     def losses(self) -> List[Any]:
         """What it and its parts add to the loss."""
+        while self._penalties:
+            self._note_losses(self._penalties.pop(0), None)
         return [*self._losses, *self._of_parts("losses")]
 
     @property

@@ -330,8 +330,7 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """
     if axis == 0:
         try:
-            is_list = not isinstance(values, Tensor) and _any_tensor(values)
-            return gen_ops.pack(list(values), axis=0, name=name) if is_list else convert_to_tensor(values, name=name)
+            return convert_to_tensor(values, name=name)
         except (TypeError, ValueError):
             pass
     values = unstack(values) if isinstance(values, Tensor) else list(values)
@@ -701,16 +700,18 @@ def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_pa
         if count == 0:
             return zeros([0, 2], dtypes.int32), zeros([0, 2], dtypes.int32)
         sizes.get_shape().assert_is_compatible_with([count])
-        base = zeros([count, 2], dtypes.int32) if base_paddings is None else convert_to_tensor(base_paddings, dtypes.int32)
+        base = zeros([count, 2], dtypes.int32) if base_paddings is None else convert_to_tensor(base_paddings, dtypes.int32, "base_paddings")
         base.get_shape().assert_is_compatible_with([count, 2])
         known = [constant_value(t) for t in (sizes, blocks, base)]
         if all(v is not None for v in known):
             extra = (-(known[0] + known[2][:, 0] + known[2][:, 1])) % known[1]
             paddings = np.stack([known[2][:, 0], known[2][:, 1] + extra], 1).astype(np.int32)
             return constant(paddings, name="paddings"), constant(np.stack([0 * extra, extra], 1).astype(np.int32), name="crops")
-        whole = sizes + base[:, 0] + base[:, 1]
-        more = gen_ops.floor_mod(blocks - gen_ops.floor_mod(whole, blocks), blocks)
-        return stack([base[:, 0], base[:, 1] + more], 1, name="paddings"), stack([zeros_like(more), more], 1, name="crops")
+        before, behind = base[:, 0], base[:, 1]
+        more = gen_ops.floor_mod(blocks - gen_ops.floor_mod(sizes + before + behind, blocks, name="mod"), blocks, name="mod")
+        end = behind + more
+        paddings = stack([[before[i], end[i]] for i in range(count)], name="paddings")
+        return paddings, stack([[0, more[i]] for i in range(count)], name="crops")
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> tensor_shape.TensorShape:

@@ -100,8 +100,10 @@ def tuple(tensors: Any, name: Optional[str] = None, control_inputs: Any = None) 
 
 def Assert(condition: Any, data: Any, summarize: Optional[int] = None, name: Optional[str] = None) -> Operation:
     """An operation that fails with `data` unless the condition is true."""
-    with name_scope(name, "Assert", [condition] + [d for d in data if isinstance(d, Tensor)]) as scope:
-        return gen_ops._assert(condition, [convert_to_tensor(d) for d in data], summarize=3 if summarize is None else summarize, name=scope)
+    with name_scope(name, "Assert", [condition] + [d for d in data if isinstance(d, Tensor)]):
+        for d in data:
+            convert_to_tensor(d)  # what is no tensor TensorFlow states twice
+        return gen_ops._assert(condition, data, summarize=3 if summarize is None else summarize, name="Assert")
 
 
 def Print(

@@ -11,10 +11,12 @@ from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
-from millrace.ops import gen_ops
+from millrace.ops import array_ops, gen_ops
 from millrace.ops.dialects import either, given
 from millrace.ops.window_ops import by_axis as _by_axis
+from millrace.ops.window_ops import convolution as _convolution
 from millrace.ops.window_ops import dilated as _dilated
+from millrace.ops.window_ops import rates_of_graph as _rates_of_graph
 from millrace.ops.window_ops import spatial_size as _spatial_size
 
 __all__ = [
@@ -170,13 +172,21 @@ def depthwise_conv2d(
     """Each channel convolved with filters of its own, whose taps are rate[0] and rate[1] apart (dilations is its later name)."""
     rate = either("dilations", dilations, "rate", rate)
     with name_scope(name, "depthwise", [input, filter]) as scope:
-        filter = convert_to_tensor(filter)
-        if rate is None or list(rate) == [1, 1]:
-            return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=_format(data_format, "NHWC"), name=scope)
-        if _format(data_format, "NHWC") == "NCHW":
-            last = depthwise_conv2d(gen_ops.transpose(input, [0, 2, 3, 1]), filter, [strides[i] for i in (0, 2, 3, 1)], padding, rate, scope)
-            return gen_ops.transpose(last, [0, 3, 1, 2])
-        return _dilated(input, rate, padding, lambda x, p: gen_ops.depthwise_conv2d_native(x, filter, strides, p, name=scope), _spatial_size(filter))
+        return _each_channel(input, filter, strides, padding, rate, _format(data_format, "NHWC"), scope)
+
+
+def _each_channel(input: Any, filter: Any, strides: Any, padding: Any, rate: Any, layout: str, name: str) -> Tensor:
+    """depthwise_conv2d in the scope around."""
+    filter = convert_to_tensor(filter)
+    array_ops.shape(filter)
+    rates = _rates_of_graph([1, 1] if rate is None else rate)
+    if rate is None or list(rate) == [1, 1]:
+        return gen_ops.depthwise_conv2d_native(input, filter, strides, padding, data_format=layout, name=name)
+
+    def plain(x: Tensor, how: str) -> Tensor:
+        return gen_ops.depthwise_conv2d_native(x, filter, strides, how, data_format=layout, name=name)
+
+    return _dilated(input, rates, padding, plain, _spatial_size(filter), (2, 3) if layout == "NCHW" else None, shape_is_there=True)
 
 
 def separable_conv2d(
@@ -193,16 +203,14 @@ def separable_conv2d(
     """depthwise_conv2d, then a 1x1 convolution."""
     rate = either("dilations", dilations, "rate", rate)
     with name_scope(name, "separable_conv2d", [input]) as scope:
-        between = depthwise_conv2d(input, depthwise_filter, strides, padding, rate, "depthwise", data_format)
-        return gen_ops.conv2d(between, pointwise_filter, [1, 1, 1, 1], "VALID", data_format=_format(data_format, "NHWC"), name=scope)
+        layout = _format(data_format, "NHWC")
+        between = _each_channel(input, depthwise_filter, strides, padding, rate, layout, "depthwise")
+        return gen_ops.conv2d(between, pointwise_filter, [1, 1, 1, 1], "VALID", data_format=layout, name=scope)
 
 
 def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: Optional[str] = None) -> Tensor:
     """A convolution whose filter has holes: elements are `rate` apart."""
-    with name_scope(name, "atrous_conv2d", [value, filters]):
-        if rate == 1:
-            return gen_ops.conv2d(value, filters, [1, 1, 1, 1], padding)
-        return _dilated(value, [rate, rate], padding, lambda x, p: gen_ops.conv2d(x, filters, [1, 1, 1, 1], p), _spatial_size(filters))
+    return _convolution(value, filters, padding, dilation_rate=[rate, rate], name=name)
 
 
 def max_pool(

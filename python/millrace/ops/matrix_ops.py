@@ -138,13 +138,20 @@ def _as_matrix(x: Tensor, axes: Any, summed_first: bool) -> Tuple[Tensor, Any, A
     if shape.is_fully_defined():
         sizes: Any = shape.as_list()
         pair = [int(np.prod([sizes[i] for i in part], dtype=np.int64)) for part in ((summed, free) if summed_first else (free, summed))]
-        ordered = x if order == list(builtins.range(shape.ndims)) else array_ops.transpose(x, order)
-        return array_ops.reshape(ordered, pair), known, known
+        return array_ops.reshape(_in_order(x, order, order), pair), known, known
+    of_axes, of_free = convert_to_tensor(summed, dtypes.int32, "axes"), convert_to_tensor(free, dtypes.int32, "free")
     dynamic = array_ops.shape(x)
-    free_sizes = array_ops.gather(dynamic, np.array(free, np.int32))
-    products = [math_ops.reduce_prod(free_sizes), math_ops.reduce_prod(array_ops.gather(dynamic, np.array(summed, np.int32)))]
-    matrix = array_ops.reshape(array_ops.transpose(x, order), array_ops.stack(products[::-1] if summed_first else products))
-    return matrix, (known if None not in known else free_sizes), known
+    free_sizes, summed_sizes = array_ops.gather(dynamic, of_free), array_ops.gather(dynamic, of_axes)
+    products = [math_ops.reduce_prod(free_sizes), math_ops.reduce_prod(summed_sizes)]
+    parts = [of_axes, of_free] if summed_first else [of_free, of_axes]
+    places, pair = array_ops.concat(parts, 0), array_ops.stack(products[::-1] if summed_first else products)
+    return array_ops.reshape(_in_order(x, order, places), pair), (known if None not in known else free_sizes), known
+
+
+def _in_order(x: Tensor, order: Any, places: Any) -> Tensor:
+    """x transposed. TensorFlow does so in any case; where the axes stay, nobody reads that."""
+    made = array_ops.transpose(x, places)
+    return x if order == list(builtins.range(len(order))) else made
 
 
 def _as_matrix_of_unknown_rank(x: Tensor, axes: Any, summed_first: bool) -> Tuple[Tensor, Any, Any]:

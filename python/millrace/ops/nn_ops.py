@@ -12,7 +12,6 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import InvalidArgumentError, at_user_line
 from millrace.framework.graph import Tensor, colocate_with, name_scope
-from millrace.framework.random_seed import op_seeds
 from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops
 from millrace.ops.conv_ops import *  # noqa: F403
 from millrace.ops.dialects import either, given
@@ -317,38 +316,54 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: Optional[str] = None) ->
 
 
 def dropout(x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: Optional[int] = None, name: Optional[str] = None, rate: Any = None) -> Tensor:
-    """Elements kept with probability keep_prob and scaled up, others zero."""
-    if rate is not None:
-        if keep_prob is not None:
-            raise at_user_line(ValueError("Cannot specify both 'keep_prob' and 'rate'"))
-        keep_prob = 1 - (convert_to_tensor(rate) if isinstance(rate, (list, tuple)) else rate)
-    if keep_prob is None:
+    """Elements set to zero with probability rate (1 - keep_prob), others scaled up. The nodes of the composite Dropout, which has no tensors of rates and shapes."""
+    if rate is not None and keep_prob is not None:
+        raise at_user_line(ValueError("Cannot specify both 'keep_prob' and 'rate'"))
+    if rate is None and keep_prob is None:
         raise at_user_line(ValueError("keep_prob must be given"))
-    with name_scope(name, "dropout", [x]) as scope:
+    if rate is None:
+        rate = 1 - (convert_to_tensor(keep_prob) if isinstance(keep_prob, (list, tuple)) else keep_prob)
+    with name_scope(name, "dropout", [x]):
         x = convert_to_tensor(x, name="x")
         if not x.dtype.is_floating:
             raise at_user_line(ValueError("x has to be a floating point tensor since it's going to be scaled. Got a %s tensor instead." % x.dtype.name))
-        if isinstance(keep_prob, (int, float, np.floating)) and not isinstance(keep_prob, bool):
-            if not 0 < keep_prob <= 1:
-                raise at_user_line(ValueError("keep_prob must be a scalar tensor or a float in the range (0, 1], got %g" % keep_prob))
-            if keep_prob == 1:
+        if isinstance(rate, (int, float, np.floating)) and not isinstance(rate, bool):
+            if not 0 <= rate < 1:
+                shown = "rate must be a scalar tensor or a float in the range [0, 1), got %g" % rate
+                raise at_user_line(
+                    ValueError(shown if keep_prob is None else "keep_prob must be a scalar tensor or a float in the range (0, 1], got %g" % keep_prob)
+                )
+            if rate == 0:
                 return x
-            if noise_shape is None and np.float32(1 - float(keep_prob)) < 1:
-                seed1, seed2 = op_seeds(seed, made_first=4)  # the rate, the shape, and two numbers of the distribution
-                return gen_ops.dropout(x, rate=1 - float(keep_prob), seed=seed1, seed2=seed2, name=scope)
-        keep = convert_to_tensor(keep_prob, x.dtype.base_dtype, "keep_prob")
-        keep.get_shape().assert_is_compatible_with([])
-        if constant_value(keep) == 1:
+            rate = min(float(rate), _BELOW_ONE.get(x.dtype.base_dtype.name, 1.0))
+        rate = convert_to_tensor(rate, x.dtype.base_dtype, "rate")
+        rate.get_shape().assert_is_compatible_with([])
+        if constant_value(rate) == 0:
             return x
         from millrace.ops import random_ops
 
-        if noise_shape is not None and not isinstance(noise_shape, Tensor):
-            sizes = [d.value if isinstance(d, tensor_shape.Dimension) else d for d in noise_shape]  # some may be tensors
-            noise_shape = [array_ops.shape(x)[i] if d is None else d for i, d in enumerate(sizes)]
-        mask = gen_ops.floor(keep + random_ops.random_uniform(array_ops.shape(x) if noise_shape is None else noise_shape, seed=seed, dtype=x.dtype))
-        result = gen_ops.mul(gen_ops.real_div(x, keep, name="div"), mask, name="mul")
+        drawn = random_ops.random_uniform(_noise_shape(x, noise_shape), dtype=x.dtype, seed=seed)
+        scale = 1 / (1 - rate)
+        kept = gen_ops.greater_equal(drawn, rate)
+        result = gen_ops.mul(gen_ops.mul(x, scale, name="mul"), math_ops.cast(kept, x.dtype.base_dtype), name="mul")
         result.set_shape(x.get_shape())
         return result
+
+
+_BELOW_ONE = {"bfloat16": 1 - 2.0**-8, "float16": 1 - 2.0**-11, "float32": 1 - 2.0**-24, "float64": 1 - 2.0**-53}  # the largest number that is
+
+
+def _noise_shape(x: Tensor, given: Any) -> Any:
+    """The shape of what dropout draws: that of x, or one in which None stands for a size of x."""
+    if given is None:
+        return array_ops.shape(x)
+    if isinstance(given, Tensor):
+        return given
+    sizes = [d.value if isinstance(d, tensor_shape.Dimension) else d for d in (given.as_list() if isinstance(given, tensor_shape.TensorShape) else given)]
+    known = x.get_shape()
+    if known.ndims == len(sizes):
+        sizes = [known[i].value if d is None else d for i, d in enumerate(sizes)]
+    return [array_ops.shape(x)[i] if d is None else d for i, d in enumerate(sizes)]
 
 
 # ---- normalisation ----

@@ -13,7 +13,7 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.random_seed import op_seeds
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, gen_ops
+from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
 
 
 def _shape_tensor(shape: Any) -> Any:
@@ -100,7 +100,9 @@ def random_crop(value: Any, size: Any, seed: Optional[int] = None, name: Optiona
         value = convert_to_tensor(value, name="value")
         size = convert_to_tensor(size, dtypes.int32, "size")
         shape = array_ops.shape(value)
-        limit = shape - size + 1
+        fits = math_ops.reduce_all(gen_ops.greater_equal(shape, size))
+        check = control_flow_ops.Assert(fits, ["Need value.shape >= size, got ", shape, size], summarize=1000)
+        limit = control_flow_ops.with_dependencies([check], shape) - size + 1
         largest = dtypes.int32.max
         offset = random_uniform(array_ops.shape(shape), dtype=dtypes.int32, minval=0, maxval=largest, seed=seed) % limit
         return gen_ops.slice(value, offset, size, name=scope)

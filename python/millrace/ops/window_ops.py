@@ -32,20 +32,59 @@ def by_axis(sizes: Any, data_format: str, count: int) -> Any:
     return [1, 1, *spatial] if data_format.startswith("NC") else [1, *spatial, 1]
 
 
-def dilated(value: Any, rate: Sequence[int], padding: str, compute: Callable[[Tensor, str], Tensor], size: Sequence[int]) -> Tensor:
-    """compute(x, "VALID") of the phases of the image, as space_to_batch makes them, with windows of this size."""
+def dilated(
+    value: Any,
+    rates: Any,
+    padding: str,
+    compute: Callable[[Tensor, str], Tensor],
+    sizes: Optional[Sequence[int]] = None,
+    dims: Optional[Sequence[int]] = None,
+    shape_is_there: bool = False,
+) -> Tensor:
+    """compute(x, "VALID") of the phases of the image, as space_to_batch makes them, with windows of these sizes. Nodes and names are TensorFlow's: `rates`
+    are a constant of the graph; that of the sizes is made unless it is there."""
     value = convert_to_tensor(value)
-    static, dynamic = value.get_shape().as_list(), array_ops.shape(value)
-    paddings: List[List[Any]] = []
-    crops: List[List[Any]] = []
-    for i, (step, taps) in enumerate(zip(rate, size)):
-        extra = (taps - 1) * step if padding == "SAME" else 0
-        length = (static[1 + i] if static[1 + i] is not None else dynamic[1 + i]) + extra
-        missing = (step - length % step) % step
-        paddings.append([extra // 2, extra - extra // 2 + missing])
-        crops.append([0, missing])
-    wide = gen_ops.space_to_batch_nd(value, list(rate), convert_to_tensor(paddings, dtypes.int32))
-    return gen_ops.batch_to_space_nd(compute(wide, "VALID"), list(rate), convert_to_tensor(crops, dtypes.int32))
+    known_rates = [int(r) for r in constant_value(rates)]
+    dims = list(range(1, 1 + len(known_rates))) if dims is None else list(dims)
+    base: Any = np.zeros([len(dims), 2], np.int32)
+    if padding == "SAME":
+        if sizes is None:
+            raise at_user_line(ValueError("filter_shape must be specified for SAME padding"))
+        if not shape_is_there:
+            convert_to_tensor(list(sizes), dtypes.int32, "filter_shape")
+        more = [(size - 1) * rate for size, rate in zip(sizes, known_rates)]
+        base = array_ops.stack([[n // 2, n - n // 2] for n in more])
+    static = value.get_shape()
+    size: Any = None if static.ndims is None else [static[d].value for d in dims]
+    if size is None or None in size:
+        dynamic = array_ops.shape(value)
+        size = array_ops.stack([dynamic[d] for d in dims])
+    paddings, crops = array_ops.required_space_to_batch_paddings(size, rates, base)
+    blocks = np.ones(dims[-1], np.int32)
+    blocks[[d - 1 for d in dims]] = known_rates
+    paddings, crops = _for_all(paddings, dims), _for_all(crops, dims)
+    wide = gen_ops.space_to_batch_nd(value, blocks, paddings)
+    return gen_ops.batch_to_space_nd(compute(wide, "VALID"), blocks, crops)
+
+
+def _for_all(pairs: Tensor, dims: Sequence[int]) -> Any:
+    """A pair of numbers for each axis up to the last of `dims`, zeros for axes that are none of them."""
+    known = constant_value(pairs)
+    if known is not None:
+        every = np.zeros([dims[-1], 2], np.int32)
+        every[[d - 1 for d in dims]] = known
+        return every
+    parts: List[Any] = []
+    axis, at = 1, 0
+    while at < len(dims):
+        if dims[at] > axis:
+            parts.append(np.zeros([dims[at] - axis, 2], np.int32))
+        end = at + 1
+        while end < len(dims) and dims[end] == dims[end - 1] + 1:
+            end += 1
+        parts.append(pairs[at:end])
+        axis, at = dims[end - 1] + 1, end
+    return array_ops.concat(parts, 0)
 
 
 def _list(value: Any, count: int, name: str) -> List[int]:
@@ -80,7 +119,7 @@ def conv1d(
 ) -> Tensor:
     """A convolution of sequences [batch, width, channels] with a filter [width, in, out], whose taps are `dilations` apart."""
     value = given("conv1d", value=value, input=input)
-    with name_scope(name, "conv1d", [value, filters]):
+    with name_scope(name, "conv1d", [value, filters]) as scope:
         channels_first = data_format in ("NCHW", "NCW")
         spatial = 2 if channels_first else 1
 
@@ -97,6 +136,7 @@ def conv1d(
             use_cudnn_on_gpu=use_cudnn_on_gpu is not False,
             data_format="NCHW" if channels_first else "NHWC",
             dilations=[1, 1, 1, rate] if channels_first else [1, 1, rate, 1],
+            name=scope,
         )
         return array_ops.squeeze(result, [spatial])
 
@@ -118,25 +158,35 @@ def convolution(
         input = convert_to_tensor(input)
         filter = convert_to_tensor(filter, input.dtype.base_dtype)
         count = (filter.get_shape().ndims or 4) - 2
-        steps, rates = _list(strides, count, "strides"), _list(dilation_rate, count, "dilation_rate")
-        _check_steps(steps, rates)
-        first = data_format is not None and data_format.startswith("NC")
+        rates = _list(dilation_rate, count, "dilation_rate")
+        return convolved(input, filter, padding, strides, rates, data_format is not None and data_format.startswith("NC"), scope)
 
-        def plain(x: Tensor, how: str, name: Optional[str], channels_first: bool) -> Tensor:
-            full = [1, 1] + steps if channels_first else [1] + steps + [1]
-            if count == 1:
-                return conv1d(x, filter, steps[0], how, data_format="NCHW" if channels_first else None, name=name)
-            if count == 2:
-                return gen_ops.conv2d(x, filter, full, how, data_format="NCHW" if channels_first else "NHWC", name=name)
-            return gen_ops.conv3d(x, filter, full, how, data_format="NCDHW" if channels_first else "NDHWC", name=name)
 
-        if all(r == 1 for r in rates):
-            return plain(input, padding, scope, first)
+def rates_of_graph(rates: Sequence[int]) -> Tensor:
+    """The constant that TensorFlow makes of rates."""
+    return convert_to_tensor(list(rates), dtypes.int32, "dilation_rate")
 
-        def with_holes(x: Tensor) -> Tensor:
-            return dilated(x, rates, padding, lambda wide, how: plain(wide, how, None, False), spatial_size(filter))
 
-        return _channels_last(input, count, with_holes) if first else with_holes(input)
+def convolved(
+    input: Tensor, filter: Tensor, padding: str, strides: Any, rates: Sequence[int], first: bool, name: str, rates_there: Optional[Tensor] = None
+) -> Tensor:
+    """A convolution of 1, 2 or 3 spatial dimensions whose nodes are of the scope around; `name` is that of its operation."""
+    count = len(rates)
+    steps = _list(strides, count, "strides")
+    _check_steps(steps, list(rates))
+    full = [1, 1, *steps] if first else [1, *steps, 1]
+
+    def plain(x: Tensor, how: str) -> Tensor:
+        if count == 1:
+            return conv1d(x, filter, steps[0], how, data_format="NCHW" if first else None, name=name)
+        if count == 2:
+            return gen_ops.conv2d(x, filter, full, how, data_format="NCHW" if first else "NHWC", name=name)
+        return gen_ops.conv3d(x, filter, full, how, data_format="NCDHW" if first else "NDHWC", name=name)
+
+    if all(r == 1 for r in rates):
+        return plain(input, padding)
+    places = range(2 if first else 1, count + (2 if first else 1))
+    return dilated(input, rates_of_graph(rates) if rates_there is None else rates_there, padding, plain, spatial_size(filter), places)
 
 
 def max_pool3d(input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: Optional[str] = None) -> Tensor:
@@ -175,24 +225,21 @@ def pool(
         raise at_user_line(ValueError("pooling with SAME padding is not implemented for dilation_rate > 1, got %s" % rates))
     op = ops[pooling_type][count == 3]
 
-    plainly = count == 2 and not holes and data_format in (None, "NHWC")  # one node, of the scope's name
+    first = data_format is not None and data_format.startswith("NC")
+    size, step = ([1, 1, *window_shape], [1, 1, *steps]) if first else ([1, *window_shape, 1], [1, *steps, 1])
 
     def plain(x: Tensor, how: str) -> Tensor:
-        size, step = [1, *window_shape, 1], [1, *steps, 1]
-        if plainly:
-            return op(x, size, step, how, name=scope)
-        if count == 1:
-            return array_ops.squeeze(op(array_ops.expand_dims(x, 2), [1, window_shape[0], 1, 1], [1, steps[0], 1, 1], how), [2])
-        return op(x, size, step, how)
-
-    def whole(x: Tensor) -> Tensor:
-        return dilated(x, rates, padding, plain, window_shape) if holes else plain(x, padding)
+        if count != 1:
+            layout = {} if not first else {"data_format": "NCHW" if count == 2 else "NCDHW"}
+            return op(x, size, step, how, name=scope, **layout)
+        wide = array_ops.expand_dims(x, 2)  # [batch, width, 1, channels]
+        return array_ops.squeeze(op(wide, [1, window_shape[0], 1, 1], [1, steps[0], 1, 1], how, name=scope), [2])
 
     with name_scope(name, "%s_pool" % pooling_type.lower(), [input]) as scope:
-        input = convert_to_tensor(input)
-        if count == 2 and not holes and data_format == "NCHW":
-            return op(input, [1, 1, *window_shape], [1, 1, *steps], padding, data_format="NCHW", name=scope)
-        if data_format is not None and data_format.startswith("NC"):
+        input, of_graph = convert_to_tensor(input), rates_of_graph(rates)
+        whole = (lambda x: dilated(x, of_graph, padding, plain)) if holes else (lambda x: plain(x, padding))
+        if first and (count != 2 or holes):
+            first, size, step = False, [1, *window_shape, 1], [1, *steps, 1]
             return _channels_last(input, count, whole)
         return whole(input)
 
@@ -209,21 +256,11 @@ def with_space_to_batch(
         raise at_user_line(ValueError("spatial_dims must be a monotonically increasing sequence of positive integers, got %s" % dims))
     if padding not in ("SAME", "VALID"):
         raise at_user_line(ValueError("Invalid padding method %r" % (padding,)))
+    of_graph = rates_of_graph(rates)
     if all(r == 1 for r in rates):
         return op(input, len(rates), padding)
-    base = None
-    if padding == "SAME":
-        if filter_shape is None:
-            raise at_user_line(ValueError("filter_shape must be specified for SAME padding"))
-        sizes = np.ravel(constant_value(convert_to_tensor(filter_shape)))[: len(rates)]
-        more = (sizes - 1) * np.array(rates)
-        base = np.stack([more // 2, more - more // 2], 1)
-    paddings, crops = array_ops.required_space_to_batch_paddings(array_ops.gather(array_ops.shape(input), dims), rates, base)
-    blocks, places = np.ones(dims[-1], np.int32), [d - 1 for d in dims]
-    blocks[places] = rates
-    rows = [places.index(i) if i in places else None for i in range(dims[-1])]
-    wide, narrow = (array_ops.stack([t[r] if r is not None else [0, 0] for r in rows]) for t in (paddings, crops))
-    return gen_ops.batch_to_space_nd(op(gen_ops.space_to_batch_nd(input, blocks, wide), len(rates), "VALID"), blocks, narrow)
+    sizes = None if filter_shape is None else [int(n) for n in np.ravel(constant_value(convert_to_tensor(filter_shape, name="filter_shape")))]
+    return dilated(input, of_graph, padding, lambda x, how: op(x, len(rates), how), sizes, dims, shape_is_there=True)
 
 
 def atrous_conv2d_transpose(value: Any, filters: Any, output_shape: Any, rate: int, padding: str, name: Optional[str] = None) -> Tensor:

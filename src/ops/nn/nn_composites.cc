@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Composites: dropout, normalisation, dense and convolution layers over given parameters.
 #include "ops/composite.h"
+#include "ops/formula.h"
 
 namespace millrace {
 namespace {
@@ -15,11 +16,16 @@ Outputs Dropout(const GraphBuilder& b, const CompositeCall& c) {
   if (!(rate >= 0 && rate < 1)) return InvalidArgument("Dropout: rate is ", rate, ", want one in [0, 1)");
   if (rate == 0) return std::vector<Output>{b.Identity(x)};
   const DType t = BaseType(x.dtype());
-  const Output u = b.Op("RandomUniform", {b.Shape(x)}, {{"dtype", t}, {"seed", seed}, {"seed2", seed2}});
-  const Output keep = b.Cast(b.Op("GreaterEqual", {u, b.ScalarOf(t, static_cast<double>(rate))}), t);
-  const double scale = 1.0 / (1.0 - static_cast<double>(rate));
-  return std::vector<Output>{
-      b.WithName("mul").Mul(b.WithName("scaled").Mul(x, b.ScalarOf(t, scale)), keep)};  // as in TensorFlow 1
+  const Formula f(b);
+  const Output drop = b.WithName("rate").ScalarOf(t, static_cast<double>(rate)), dims = ShapeOf(b, x);
+  const GraphBuilder uniform = b.Scope("random_uniform");
+  const Output low = uniform.WithName("min").ScalarOf(t, 0), high = uniform.WithName("max").ScalarOf(t, 1);
+  const Output noise = uniform.Op("RandomUniform", {dims}, {{"dtype", t}, {"seed", seed}, {"seed2", seed2}});
+  const Output range = uniform.WithName("sub").Sub(high, low), wide = uniform.WithName("mul").Mul(noise, range);
+  const Output drawn = uniform.WithName("/").Op("Add", {wide, low});
+  const Output scale = f.Div(1.0, f.Sub(1.0, drop)), keep = b.Op("GreaterEqual", {drawn, drop});
+  const Output scaled = f.Mul(x, scale);
+  return std::vector<Output>{f.Mul(scaled, f.Cast(keep, t))};
 }
 
 Outputs BatchNormalization(const GraphBuilder& b, const CompositeCall& c) {
@@ -46,6 +52,7 @@ Outputs Conv2DLayer(const GraphBuilder& b, const CompositeCall& c) {
   MR_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, c.Attr<std::vector<int64_t>>("strides"));
   MR_ASSIGN_OR_RETURN(const std::string padding, c.Attr<std::string>("padding"));
   MR_ASSIGN_OR_RETURN(const std::string format, c.Attr<std::string>("data_format"));
+  b.WithName("dilation_rate").Vector<int32_t>({1, 1});  // that of TensorFlow's layer, which nobody reads
   const Output conv =
       b.Op("Conv2D", {c.x("x"), c.x("filter")}, {{"strides", strides}, {"padding", padding}, {"data_format", format}});
   MR_ASSIGN_OR_RETURN(

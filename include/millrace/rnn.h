@@ -201,9 +201,13 @@ class Recurrent {
   Result Dynamic(Output inputs, Options options = {}) {
     const Scope inside = Inside();
     if (!options.time_major) inputs = Transposed(inside, inputs);
-    if (options.initial_state.empty()) options.initial_state = ZeroStateIn(inside, inputs, 1);
+    if (options.sequence_length) {
+      options.sequence_length = inside.WithName("sequence_length").Op("Identity", {options.sequence_length});
+    }
+    const std::vector<Output> batch = BatchOf(inside, inputs, 1);
+    if (options.initial_state.empty()) options.initial_state = ZeroStateIn(inside, inputs, 1, batch);
     Result r = Split(Here(inside).Composite(
-        "DynamicRNN", {inputs, Lengths(options), options.initial_state, parameters_},
+        "DynamicRNN", {inputs, Lengths(options), options.initial_state, parameters_, batch},
         {{"cell", text_}, {"time_major", true}}));
     if (!options.time_major && r.outputs) r.outputs = Transposed(inside, r.outputs);
     return r;
@@ -249,11 +253,29 @@ class Recurrent {
   Scope Inside() const { return outer_.SubScope(name_); }
   static Scope Here(const Scope& scope) { return scope.WithName("/"); }
   static Output Transposed(const Scope& scope, Output x) {
-    return scope.WithName("transpose").Op("Transpose", {x, Tensor::Of<int32_t>({3}, {1, 0, 2})});
+    const Output rank = scope.WithName("Rank").Const(int32_t{3});
+    Scope range = scope.SubScope("range"), concat = scope.SubScope("concat");
+    const Output from = range.WithName("start").Const(int32_t{2}), by = range.WithName("delta").Const(int32_t{1});
+    const Output rest = range.WithName("/").Op("Range", {from, rank, by});
+    const Output two = concat.WithName("values_0").Const({1, 0}), at = concat.WithName("axis").Const(int32_t{0});
+    const Output order = concat.WithName("/").Op("ConcatV2", {Outputs{two, rest}, at});
+    return scope.WithName("transpose").Op("Transpose", {x, order});
   }
-  std::vector<Output> ZeroStateIn(const Scope& scope, Output inputs, int64_t batch_dim) const {
+  // How many examples x has, where its shape does not tell.
+  static std::vector<Output> BatchOf(Scope scope, Output x, int32_t dim) {
+    Shape known;
+    const auto at = static_cast<size_t>(dim);
+    if (!x || (scope.graph().ShapeOf(x, &known) && known.size() > at && known[at] >= 0)) return {};
+    const Output shape = scope.Op("Shape", {x});
+    Scope slice = scope.SubScope("strided_slice");
+    const Output from = slice.WithName("stack").Const({dim}), to = slice.WithName("stack_1").Const({dim + 1});
+    const Output by = slice.WithName("stack_2").Const({1});
+    return {slice.WithName("/").Op("StridedSlice", {shape, from, to, by}, {{"shrink_axis_mask", int64_t{1}}})};
+  }
+  std::vector<Output> ZeroStateIn(const Scope& scope, Output inputs, int64_t batch_dim,
+                                  const std::vector<Output>& batch = {}) const {
     return Here(scope).Composite(
-        "ZeroState", {inputs, memory_},
+        "ZeroState", {inputs, memory_, batch},
         {{"cell", text_}, {"batch_dim", batch_dim}, {"S", static_cast<int64_t>(state_sizes_.size())}});
   }
 

@@ -252,19 +252,19 @@ def test_only_what_the_filter_says_is_dropped():
     [
         (
             "BasicLSTMCell",
-            "Const concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd split Const_1 Add Sigmoid Mul Sigmoid_1 Tanh Mul_1 Add_1 "
+            "Const concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Const_1 split Const_2 Add Sigmoid Mul Sigmoid_1 Tanh Mul_1 Add_1 "
             "Tanh_1 Sigmoid_2 Mul_2",
             2,
         ),
         (
             "LSTMCell",
-            "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd split/split_dim split add/y add Sigmoid mul Sigmoid_1 Tanh mul_1 add_1 "
+            "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Const split/split_dim split add/y add Sigmoid mul Sigmoid_1 Tanh mul_1 add_1 "
             "Sigmoid_2 Tanh_1 mul_2",
             2,
         ),
         (
             "GRUCell",
-            "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Sigmoid split/split_dim split mul concat_1/axis concat_1 MatMul_1/Enter "
+            "concat/axis concat MatMul/Enter MatMul BiasAdd/Enter BiasAdd Sigmoid Const split/split_dim split mul concat_1/axis concat_1 MatMul_1/Enter "
             "MatMul_1 BiasAdd_1/Enter BiasAdd_1 Tanh mul_1 sub/x sub mul_2 add",
             1,
         ),

@@ -313,7 +313,7 @@ def _is_nested(size: Any) -> bool:
 def _computing(cell: Any) -> Any:
     """What a step calls, with states one after the other or in the structure of state_size. Cells of tf.nn find their variables in their scope, and take
     and give a single state as it is."""
-    if not hasattr(cell, "prepared"):
+    if not hasattr(cell, "_scope_name"):
         return cell.call
     compute = cell.call if hasattr(cell, "_cells") else cell
 

@@ -8,9 +8,9 @@ from typing import Any, List, Optional
 from millrace.framework import dtypes, nest, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Tensor, name_scope
+from millrace.framework.graph import Tensor, control_dependencies, name_scope
 from millrace.ops import array_ops, control_flow_ops, gen_ops, math_ops
-from millrace.ops.rnn_parts import _zeros, assert_like_rnncell
+from millrace.ops.rnn_parts import _concat, _zeros, assert_like_rnncell
 from millrace.ops.tensor_array_ops import TensorArray
 from millrace.ops.variable_scope import variable_scope
 
@@ -25,12 +25,6 @@ __all__ = [
     "bidirectional_rnn",
     "state_saving_rnn",
 ]
-
-
-def _make_variables(cell: Any, inputs: Any) -> None:
-    """Lets a cell make its variables before the loop, where it can."""
-    if isinstance(inputs, Tensor) and inputs.get_shape().ndims is not None and inputs.get_shape()[-1].value is not None and hasattr(cell, "prepared"):
-        cell.prepared(int(inputs.get_shape()[-1].value), inputs.dtype.base_dtype)
 
 
 def _batch(x: Tensor, axis: int = 0) -> Any:
@@ -84,7 +78,6 @@ def static_rnn(cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = N
         raise at_user_line(ValueError("inputs must not be empty"))
     cell, outputs = _with_zero_state(cell), []
     with variable_scope(scope or "rnn") as varscope:
-        _make_variables(cell, inputs[0])
         first = nest.flatten(inputs[0])[0]
         if initial_state is not None:
             state = initial_state
@@ -166,7 +159,10 @@ def _time_major(x: Any) -> Any:
     ndims = x.get_shape().ndims
     if ndims is None:
         raise at_user_line(ValueError("inputs of known rank are needed, got %s" % x))
-    return array_ops.transpose(x, [1, 0] + list(range(2, ndims)))
+    rest = math_ops.range(2, array_ops.rank(x))
+    made = array_ops.transpose(x, array_ops.concat([[1, 0], rest], 0))
+    made.set_shape([x.get_shape()[1].value, x.get_shape()[0].value, *x.get_shape().as_list()[2:]])
+    return made
 
 
 def dynamic_rnn(
@@ -183,7 +179,6 @@ def dynamic_rnn(
     """(outputs, last state) of a cell along [batch, time, ...], in a loop."""
     cell = _with_zero_state(cell)
     with variable_scope(scope or "rnn"):
-        _make_variables(cell, inputs)
         flat = [convert_to_tensor(i) for i in nest.flatten(inputs)]
         if not flat:
             raise at_user_line(ValueError("dynamic_rnn needs inputs [batch, time, ...], got %r" % (inputs,)))
@@ -191,19 +186,33 @@ def dynamic_rnn(
             flat = [_time_major(i) for i in flat]
         lengths = None
         if sequence_length is not None:
-            lengths = convert_to_tensor(sequence_length)
+            lengths = math_ops.cast(convert_to_tensor(sequence_length), dtypes.int32)
             if lengths.get_shape().ndims not in (None, 1):
                 raise at_user_line(ValueError("sequence_length must be a vector of length batch_size, but saw shape: %s" % lengths.get_shape()))
+            lengths = array_ops.identity(lengths, "sequence_length")
+        batch = _batch(flat[0], 1)
         if initial_state is not None:
             state = nest.map_structure(convert_to_tensor, initial_state)
         else:
             if dtype is None:
                 raise at_user_line(ValueError("If there is no initial_state, you must give a dtype."))
-            state = cell.zero_state(_batch(flat[0], 1), dtype)
+            state = cell.zero_state(batch, dtype)
+        if lengths is not None:
+            lengths = _of_each(lengths, batch)
         outputs, last = _loop(cell, inputs, flat, state, lengths, parallel_iterations or 32, swap_memory, dtype)
         if not time_major:
             outputs = nest.map_structure(_time_major, outputs)
         return outputs, last
+
+
+def _of_each(lengths: Tensor, batch: Any) -> Tensor:
+    """The lengths, once it is seen that there is one for each example."""
+    got = array_ops.shape(lengths)
+    wanted = array_ops.stack([batch])
+    same = math_ops.reduce_all(gen_ops.equal(got, wanted))
+    fits = control_flow_ops.Assert(same, ["Expected shape for Tensor %s is " % lengths.name, wanted, " but saw shape: ", got])
+    with control_dependencies([fits]):
+        return array_ops.identity(lengths, "CheckSeqLen")
 
 
 def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: Any, parallel_iterations: int, swap_memory: bool, dtype: Any) -> Any:
@@ -211,13 +220,12 @@ def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: 
     sizes = nest.flatten(cell.output_size)
     out_type = dtype or nest.flatten(state)[0].dtype.base_dtype
     static_batch = inputs[0].get_shape()[1].value
-    lengths = None if lengths is None else math_ops.cast(lengths, dtypes.int32)
     steps = last_step = array_ops.shape(inputs[0])[0]
-    zeros = None
+    batch = _batch(inputs[0], 1)
+    zeros = [array_ops.zeros(_concat(batch, s), out_type) for s in sizes]
     if lengths is not None:
-        batch = _batch(inputs[0], 1)
-        zeros = [_zeros(s, batch, out_type) for s in sizes]
-        last_step = gen_ops.max(lengths, convert_to_tensor([0], dtypes.int32))
+        math_ops.reduce_min(lengths)  # TensorFlow's, which nobody reads
+        last_step = math_ops.reduce_max(lengths)
     start = convert_to_tensor(0, dtypes.int32, "time")
     shapes = [tensor_shape.TensorShape([static_batch]).concatenate(s) for s in sizes]
     with name_scope("dynamic_rnn") as base:
@@ -245,7 +253,7 @@ def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: 
         nest.assert_same_structure(state, new)
         flat_output, flat_new = nest.flatten(output), nest.flatten(new)
         if lengths is not None:
-            flat_output = [_copied_through(ended, z, o) for o, z in zip(flat_output, zeros or [])]
+            flat_output = [_copied_through(ended, z, o) for o, z in zip(flat_output, zeros)]
             flat_new = [_copied_through(ended, c, n) for n, c in zip(flat_new, current)]
         for n, c in zip(flat_new, current):
             if not isinstance(n, TensorArray):  # as the alignments that an AttentionWrapper keeps
@@ -261,11 +269,9 @@ def _loop(cell: Any, structure: Any, inputs: List[Tensor], state: Any, lengths: 
         swap_memory=swap_memory,
         maximum_iterations=steps,
     )
-    outputs = []
-    for w, shape in zip(written, shapes):
-        value = w.stack()
-        value.set_shape(tensor_shape.TensorShape([inputs[0].get_shape()[0]]).concatenate(shape))
-        outputs.append(value)
+    outputs = [w.stack() for w in written]
+    for value, size in zip(outputs, sizes):
+        value.set_shape(_concat([inputs[0].get_shape()[0].value, static_batch], size, static=True))
     return nest.pack_sequence_as(cell.output_size, outputs), nest.pack_sequence_as(state, list(last))
 
 

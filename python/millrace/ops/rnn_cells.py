@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 from typing import Any, Dict, List, Optional
 
 from millrace import tf_logging
@@ -43,15 +42,9 @@ class RNNCell(Layer):
     _scope: Any = None
     _reuse: Any = None
     _given_name: Any = None
-    _making = False
-    _has_variables_of_library = False  # of a kind outside of this module that makes them in _parameters alone
-    _made: Any = frozenset()
-    _prepared_in: Any = None  # the scope of what make_variables made, its name in there, and the width of inputs
 
     def __init__(self, trainable: bool = True, name: Optional[str] = None, dtype: Any = None, _reuse: Any = None, **kwargs: Any) -> None:
         super().__init__(trainable, name, dtype, _reuse=_reuse, **kwargs)
-        self._made: Any = set()  # names of variables that make_variables made, until the first call finds them
-        self._making = False
 
     def __repr__(self) -> str:
         try:
@@ -99,8 +92,6 @@ class RNNCell(Layer):
 
     def _opened(self, scope: Any = None, **options: Any) -> Any:
         """The variable scope of the first call: a given one, or one that no other cell has where it is called; under `reuse` the one of its name."""
-        if scope is None and self._prepared_in is not None and self._prepared_in[0] == get_variable_scope().name:
-            scope = self._prepared_in[1]
         if scope is None and self._reuse:
             scope = self._scope_name
         return variable_scope(scope, self._scope_name, reuse=self._reuse, **options)
@@ -133,11 +124,6 @@ class RNNCell(Layer):
         """Makes, or finds, the variables of one of the library's cells."""
         raise NotImplementedError
 
-    def prepared(self, width: int, dtype: Any) -> Any:
-        """Makes the variables of the library's own cells before a loop, in the current variable scope, as C++ does; the width of the outputs. None:
-        the cell makes its variables when it is called."""
-        return _make_variables(self, width, dtype)
-
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
         """A state of zeros."""
         with name_scope(type(self).__name__ + "ZeroState"):
@@ -162,19 +148,10 @@ class RNNCell(Layer):
         return self.zero_state(batch_size, dtype)
 
     def _variable(self, name: str, shape: Any, dtype: Any, initializer: Any = None, shards: int = 1, trainable: bool = True) -> Any:
-        """get_variable, which finds what make_variables made; of several parts along the first axis, the whole."""
+        """get_variable; of several parts along the first axis, the whole."""
         partitioner = fixed_size_partitioner(shards) if shards > 1 else None
-        whole = convert_to_tensor if shards > 1 else (lambda variable: variable)
-        scope = get_variable_scope()
-        full = scope.name + "/" + name
-        reuse = None
-        if self._making:
-            self._made.add(full)
-        elif full in self._made:
-            self._made.discard(full)
-            reuse = variable_scope(scope, reuse=True, auxiliary_name_scope=False)
-        with reuse or contextlib.nullcontext():
-            return whole(get_variable(name, shape, dtype, initializer, trainable=self.trainable and trainable, partitioner=partitioner))
+        made = get_variable(name, shape, dtype, initializer, trainable=self.trainable and trainable, partitioner=partitioner)
+        return convert_to_tensor(made) if shards > 1 else made
 
     def add_weight(self, name: str, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         """Makes, or finds, a variable of the cell in its variable scope."""
@@ -603,33 +580,6 @@ class MultiRNNCell(RNNCell):
                 inputs, new = call_shared(cell, inputs, current)
                 states.append(new)
         return inputs, tuple(states) if parted else array_ops.concat(states, 1)
-
-
-def _make_variables(cell: Any, width: int, dtype: Any) -> Any:
-    of_library = type(cell) in (BasicRNNCell, GRUCell, BasicLSTMCell, LSTMCell, MultiRNNCell) or cell._has_variables_of_library
-    if not of_library or cell._scope is not None or get_variable_scope().reuse:
-        return None
-    if cell._prepared_in is not None and cell._prepared_in[2] == width:  # one cell in several places
-        return cell.output_size
-    around = get_variable_scope().name
-    with cell._opened(auxiliary_name_scope=False) as scope:
-        cell._prepared_in = around, scope.name.split("/")[-1], width
-        if scope.reuse:
-            return None
-        if type(cell) is not MultiRNNCell:
-            cell._making = True
-            try:
-                cell._parameters(width, dtype)
-            finally:
-                cell._making = False
-            return cell.output_size
-        for i, inner in enumerate(cell._cells):
-            with variable_scope("cell_%d" % i, auxiliary_name_scope=False):
-                given = inner.prepared(width, dtype) if isinstance(inner, RNNCell) else None
-            if given is None:
-                return None
-            width = given
-        return width
 
 
 def call_shared(cell: Any, inputs: Any, state: Any) -> Any:

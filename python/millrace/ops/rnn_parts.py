@@ -16,19 +16,20 @@ from millrace.ops.variable_scope import get_variable, get_variable_scope, variab
 
 
 def _concat(prefix: Any, suffix: Any, static: bool = False) -> Any:
-    """A batch's shape and what comes behind it, each a number, a shape or a tensor, as one: a tensor, or as far as it is known a list."""
+    """A batch's shape and what comes behind it, each a number, a shape or a tensor, as one: a tensor, or as far as it is known a list. In either case
+    TensorFlow makes both tensors."""
     known = [_known_dims(part) for part in (prefix, suffix)]
-    if static:
-        whole = known[0].concatenate(known[1])
-        return None if whole.ndims is None else whole.as_list()
     tensors = []
     for part, shape in zip((prefix, suffix), known):
         if isinstance(part, Tensor):
             tensors.append(array_ops.expand_dims(part, 0) if part.shape.ndims == 0 else part)
         elif shape.is_fully_defined():
             tensors.append(convert_to_tensor(shape.as_list(), dtypes.int32))
-        else:
+        elif not static:
             raise at_user_line(ValueError("Provided a prefix or suffix of None: %s and %s" % (prefix, suffix)))
+    if static:
+        whole = known[0].concatenate(known[1])
+        return None if whole.ndims is None else whole.as_list()
     return array_ops.concat(tensors, 0)
 
 
@@ -43,11 +44,8 @@ def _known_dims(part: Any) -> tensor_shape.TensorShape:
 
 
 def _zeros(size: Any, batch_size: Any, dtype: Any) -> Tensor:
-    shape = _concat(batch_size, size, static=True)
-    if shape is not None and None not in shape:
-        return array_ops.zeros(shape, dtype)
     made = array_ops.zeros(_concat(batch_size, size), dtype)
-    made.set_shape(shape)
+    made.set_shape(_concat(batch_size, size, static=True))
     return made
 
 

@@ -98,10 +98,11 @@ class _Dropping(_AroundCell):
     ) -> None:
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise at_user_line(TypeError("dropout_state_filter_visitor must be callable"))
-        for name, keep in (("input", input_keep_prob), ("state", state_keep_prob), ("output", output_keep_prob)):
-            known = keep if isinstance(keep, (int, float)) else constant_value(convert_to_tensor(keep))
-            if known is not None and not 0 <= known <= 1:
-                raise at_user_line(ValueError("Parameter %s_keep_prob must be between 0 and 1: %s" % (name, known)))
+        with name_scope("DropoutWrapperInit"):
+            for name, keep in (("input", input_keep_prob), ("state", state_keep_prob), ("output", output_keep_prob)):
+                known = constant_value(convert_to_tensor(keep))
+                if known is not None and not 0 <= known <= 1:
+                    raise at_user_line(ValueError("Parameter %s_keep_prob must be between 0 and 1: %s" % (name, known)))
         self._input_keep_prob, self._output_keep_prob, self._state_keep_prob, self._seed = input_keep_prob, output_keep_prob, state_keep_prob, seed
         self._settings_given = {"variational_recurrent": variational_recurrent, "input_size": input_size, "seed": seed}
         self._dropout_state_filter, self._is_given = dropout_state_filter_visitor or _spares_memories, dropout_state_filter_visitor is not None
@@ -119,7 +120,7 @@ class _Dropping(_AroundCell):
         ):
             if self._on(keep):
                 self._noise[place] = [
-                    random_ops.random_uniform([1] + tensor_shape.as_shape(s).as_list(), seed=self._gen_seed(place, i), dtype=dtype)
+                    random_ops.random_uniform(array_ops.concat([[1], tensor_shape.as_shape(s).as_list()], 0), seed=self._gen_seed(place, i), dtype=dtype)
                     for i, s in enumerate(flat_sizes(sizes))
                 ]
 
@@ -142,8 +143,8 @@ class _Dropping(_AroundCell):
     def _drop(self, value: Any, keep: Any, place: str, index: int) -> Any:
         if not self._noise:
             return nn_ops.dropout(value, keep, seed=self._gen_seed(place, index))
-        keep = convert_to_tensor(keep, value.dtype.base_dtype)
-        made = value / keep * gen_ops.floor(keep + self._noise[place][index])
+        kept = gen_ops.floor(keep + self._noise[place][index])
+        made = gen_ops.real_div(value, keep, name="div") * kept
         made.set_shape(value.get_shape())
         return made
 
@@ -201,10 +202,6 @@ class DropoutWrapper(_Dropping, RNNCell):
     output_size = property(lambda self: self._cell.output_size, doc="That of the cell.")
     cell = property(lambda self: self._cell, doc="The cell.")
 
-    def prepared(self, width: int, dtype: Any) -> Any:
-        """The variables of the cell, made before a loop."""
-        return self._cell.prepared(width, dtype) if type(self) is DropoutWrapper and isinstance(self._cell, RNNCell) else None
-
     wrapped_cell = property(lambda self: self._cell, doc="The cell.")
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:
@@ -240,10 +237,6 @@ class ResidualWrapper(_AroundCell, _Wrapper):
         super().__init__(cell, **kwargs)
         self._is_given = residual_fn is not None
         self._residual_fn: Callable[..., Any] = residual_fn or (lambda i, o: nest.map_structure(lambda a, b: a + b, i, o))
-
-    def prepared(self, width: int, dtype: Any) -> Any:
-        """The variables of the cell, made before a loop."""
-        return self._cell.prepared(width, dtype) if type(self) is ResidualWrapper and isinstance(self._cell, RNNCell) else None
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> Any:
         output, new = self._cell(inputs, state, scope)

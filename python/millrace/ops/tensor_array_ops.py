@@ -81,7 +81,7 @@ class TensorArray:
 
     def _with_flow(self, flow: Tensor, shape: Any = None) -> "TensorArray":
         made = TensorArray(self._dtype, handle=self._handle, flow=flow, infer_shape=self._infer_shape, element_shape=self._element_shape)
-        made._dynamic_size, made._size, made._known, made._beside = self._dynamic_size, self._size, self._known, self._beside
+        made._dynamic_size, made._known, made._beside = self._dynamic_size, self._known, self._beside  # TensorFlow forgets the size
         if shape is not None and not self._element_shape.is_compatible_with(shape):
             infers = " (and infer_shape=True)" if self._infer_shape else ""
             raise at_user_line(ValueError("Inconsistent shapes: saw %s but expected %s%s" % (shape, self._element_shape, infers)))

@@ -33,7 +33,11 @@ std::vector<Output> Split(const GraphBuilder& split, Output axis, Output x, int 
   return out;
 }
 
+// The constant that tf.split makes of how many parts it is asked for, and nobody reads.
+void NoteParts(const GraphBuilder& b, int parts) { b.Scalar<int32_t>(parts); }
+
 std::vector<Output> SplitColumns(const GraphBuilder& b, Output x, int parts) {
+  NoteParts(b, parts);
   const GraphBuilder split = b.Scope("split");
   const Output axis = split.WithName("split_dim").Scalar<int32_t>(1);
   return Split(split, axis, x, parts);
@@ -191,6 +195,7 @@ class LstmCell : public BasicCell {
     const Output kernel = run.TakeParameter(), bias = run.TakeParameter(), c = run.TakeState(), h = run.TakeState();
     const Output axis = b.Scalar<int32_t>(1);
     const Output gates = Linear(b, {input, h}, kernel, bias);
+    NoteParts(b, 4);
     const std::vector<Output> g = Split(b.Scope("split"), axis, gates, 4);
     const Output forget_bias = b.ScalarOf(BaseType(input.dtype()), static_cast<double>(forget_bias_));
     const GraphBuilder add = b.WithName("Add");

@@ -179,31 +179,28 @@ Output Filled(const GraphBuilder& b, DType dtype, Output dims) {
 
 }  // namespace
 
+namespace {
+
+// The sizes [batch] and [size] as vectors: nodes of TensorFlow's states of zeros, which states them twice.
+std::vector<Output> Sizes(const GraphBuilder& b, Output batch, int64_t known_batch, int64_t size) {
+  const Output rows = known_batch < 0 ? Expanded(b, batch) : b.Vector<int32_t>({static_cast<int32_t>(known_batch)});
+  return {rows, b.Vector<int32_t>({static_cast<int32_t>(size)})};
+}
+
+}  // namespace
+
 Output ZerosOf(const GraphBuilder& b, DType dtype, Output batch, int64_t known_batch, int64_t size) {
-  constexpr int64_t kMostInConstant = 1000;
-  if (known_batch < 0) {
-    const Output rows = Expanded(b, batch);
-    const Output columns = b.Vector<int32_t>({static_cast<int32_t>(size)});
-    return Filled(b, dtype, Joined(b, {rows, columns}, 0));
-  }
-  const GraphBuilder zeros = b.Scope("zeros");
-  if (size == 0 || known_batch < (kMostInConstant + size - 1) / size) {
-    const StatusOr<Shape> shape = Shape::Make({known_batch, size});
-    StatusOr<Tensor> values = shape.ok() ? Tensor::Zeros(dtype, *shape) : StatusOr<Tensor>(shape.status());
-    if (values.ok()) return zeros.WithName("/").Const(*std::move(values));
-    b.Fail(values.status());
-    return {};
-  }
-  const Output dims = zeros.WithName("shape_as_tensor")
-                          .Vector<int32_t>({static_cast<int32_t>(known_batch), static_cast<int32_t>(size)});
-  const Output zero = zeros.ScalarOf(dtype, 0);
-  return zeros.WithName("/").Op("Fill", {dims, zero});
+  return Filled(b, dtype, Joined(b, Sizes(b, batch, known_batch, size), 0));
 }
 
 StatusOr<Output> ZeroStates::Next(const GraphBuilder& b) {
   if (next_ == sizes_.size()) return Internal("the cell has more states than its layout tells");
   int64_t size = sizes_[next_++];
-  if (size >= 0) return ZerosOf(b, dtype_, batch_, known_batch_, size);
+  if (size >= 0) {
+    const Output state = ZerosOf(b, dtype_, batch_, known_batch_, size);
+    Sizes(b, batch_, known_batch_, size);
+    return state;
+  }
   if (memories_.empty()) return InvalidArgument("ZeroState: the cell reads a memory, which must be given");
   const Output memory = memories_[std::min(memories_used_++, memories_.size() - 1)];
   size = memory.shape().dim(1);

@@ -83,7 +83,8 @@ Outputs ZeroState(const GraphBuilder& b, const CompositeCall& c) {
     return InvalidArgument("ZeroState: S is ", count, ", the cell has ", layout.state_sizes.size(), " states");
   }
   const int64_t known = x.shape().dim(static_cast<int>(dim));
-  const Output batch = known < 0 ? ElementOf(b, b.Shape(x), static_cast<int>(dim)) : Output();
+  Output batch = c.x("batch");
+  if (known < 0 && !batch) batch = ElementOf(b, b.Shape(x), static_cast<int>(dim));
   const std::vector<Output> memories = c.list("memory");
   ZeroStates zeros(BaseType(x.dtype()), batch, known, layout.state_sizes, memories);
   return cell->ZeroState(b, zeros);
@@ -180,12 +181,15 @@ void RegisterCells(CompositeRegistry& r) {
 }
 
 void RegisterStaticLoops(CompositeRegistry& r) {
-  r.Add("ZeroState(inputs:T, memory:M*T) -> (state:S*T) | T in FLT; M:int>=0; S:int>=1; cell:string; batch_dim:int=0")
+  r.Add(
+       "ZeroState(inputs:T, memory:M*T, batch:B*i32) -> (state:S*T) | T in FLT; M:int>=0; S:int>=1; B:int>=0=0; "
+       "cell:string; batch_dim:int=0")
       .Doc(
           "The zero state of a cell for inputs [..., width] whose examples are counted by dimension batch_dim. A cell "
-          "that reads memories needs them, one for all or one each: their steps are as many as its weights.")
+          "that reads memories needs them, one for all or one each: their steps are as many as its weights. The number "
+          "of examples may be given as `batch` (a list of none or one scalar).")
       .Expand(ZeroState)
-      .Example("f32[2,3]~ | cell=\"BasicLSTMCell(num_units=4)\"; M=0; S=2");
+      .Example("f32[2,3]~ | cell=\"BasicLSTMCell(num_units=4)\"; M=0; S=2; B=0");
   r.Add(
        "StaticRNN(inputs:N*T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:N*T, state:S*T) | "
        "T in FLT; Tlen in IDX=i32; N:int>=1; L:int>=0; S:int>=1; P:int>=1; cell:string")

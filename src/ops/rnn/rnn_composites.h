@@ -31,9 +31,10 @@ StatusOr<RnnResult> UnrollCell(const RnnCell& cell, const GraphBuilder& b, const
                                Output lengths, const std::vector<Output>& states,
                                const std::vector<Output>& parameters);
 
-// The same over inputs [steps, batch, width]; `lengths` are int32.
+// The same over inputs [steps, batch, width]; `lengths` are int32, `batch` is how many examples there are (may be
+// null).
 StatusOr<RnnResult> LoopCell(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
                              const std::vector<Output>& states, const std::vector<Output>& parameters,
-                             const LoopOptions& options);
+                             const LoopOptions& options, Output batch = {});
 
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/control_flow.h"
+#include "ops/formula.h"
 #include "ops/rnn/rnn_composites.h"
 
 namespace millrace {
@@ -12,8 +13,14 @@ namespace {
 using Outputs = StatusOr<std::vector<Output>>;
 
 Output SwapFirstTwo(const GraphBuilder& b, Output x) {
-  const GraphBuilder transpose = b.Scope("transpose");
-  return transpose.WithName("/").Op("Transpose", {x, transpose.WithName("perm").Vector<int32_t>({1, 0, 2})});
+  const Output rank = b.WithName("Rank").Scalar<int32_t>(3);
+  const GraphBuilder range = b.Scope("range");
+  const Output from = range.WithName("start").Scalar<int32_t>(2), by = range.WithName("delta").Scalar<int32_t>(1);
+  const Output rest = range.WithName("/").Op("Range", {from, rank, by});
+  const GraphBuilder concat = b.Scope("concat");
+  const Output two = concat.WithName("values_0").Vector<int32_t>({1, 0}), at = concat.WithName("axis").Scalar(0);
+  const Output order = concat.WithName("/").Op("ConcatV2", {std::vector<Output>{two, rest}, at});
+  return b.WithName("transpose").Op("Transpose", {x, order});
 }
 
 // Outputs [steps, batch, width] with zeros beyond each example's length.
@@ -31,13 +38,14 @@ Output MaskBeyond(const GraphBuilder& b, Output outputs, Output lengths) {
 // in Python (python/millrace/ops/rnn.py).
 class StepLoop {
  public:
-  // `lengths`: int32 [batch], or null.
-  StepLoop(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
+  // `lengths`: int32 [batch], or null. `batch`: how many examples there are, or null.
+  StepLoop(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths, Output batch,
            const std::vector<Output>& parameters)
       : cell_(cell),
         b_(b),
         inputs_(inputs),
         lengths_(lengths),
+        batch_(batch),
         parameters_(parameters),
         dtype_(BaseType(inputs.dtype())) {}
 
@@ -53,13 +61,17 @@ class StepLoop {
             [this](const GraphBuilder& b, const std::vector<Output>& v) { return Body(b, v); }, options));
     RnnResult r;
     const GraphBuilder stack = b_.ColocateWith(written_).Scope("TensorArrayStack");
-    const Output places = Count(stack, steps_);
+    const Output size = stack.Op("TensorArraySizeV3", {written_->output(0), last[1]}), places = Count(stack, size);
     r.outputs = stack.Op("TensorArrayGatherV3", {written_->output(0), places, last[1]},
                          {{"dtype", dtype_}, {"element_shape", element_}});
     MR_RETURN_IF_ERROR(b_.status());
     MR_RETURN_IF_ERROR(b_.graph().RefineShape(
         r.outputs, PartialShape::Of({inputs_.shape().dim(0), element_.dim(0), element_.dim(1)})));
     r.states.assign(last.begin() + 2, last.end());
+    // Of the static shape of the outputs, in TensorFlow.
+    const int64_t steps = inputs_.shape().dim(0), batch = inputs_.shape().dim(1);
+    if (steps >= 0 && batch >= 0) b_.Vector<int32_t>({static_cast<int32_t>(steps), static_cast<int32_t>(batch)});
+    b_.Vector<int32_t>({static_cast<int32_t>(element_.dim(1))});
     return r;
   }
 
@@ -71,23 +83,22 @@ class StepLoop {
     const Output delta = range.WithName("delta").Scalar<int32_t>(1);
     return range.WithName("/").Op("Range", {start, limit, delta});
   }
-  static Output ShapeOf(const GraphBuilder& b, Output x) {
-    if (!x.shape().IsFullyDefined()) return b.Shape(x);
-    std::vector<int32_t> dims;
-    for (const int64_t d : x.shape().dims()) dims.push_back(static_cast<int32_t>(d));
-    return b.WithName("Shape").Const(Tensor::Vector<int32_t>(dims));
-  }
 
   Status Prepare() {
     const PartialShape shape = inputs_.shape();
     if (shape.dim(2) < 0) return InvalidArgument("the width of ", inputs_.ToString(), " must be known");
     MR_ASSIGN_OR_RETURN(const CellLayout layout, DescribeCell(cell_, shape.dim(2)));
     element_ = PartialShape::Of({shape.dim(1), layout.output_size});
+    if (lengths_) {
+      const bool counted = batch_ || shape.dim(1) >= 0;
+      lengths_ = Checked(lengths_, counted ? batch_ : ElementOf(b_, b_.Shape(inputs_), 1));
+    }
     steps_ = ElementOf(b_, ShapeOf(b_, inputs_), 0);
     Output last_step = steps_;
+    const Output batch = shape.dim(1) < 0 ? ElementOf(b_, b_.Shape(inputs_), 1) : Output();
+    zeros_ = ZerosOf(b_, dtype_, batch, shape.dim(1), layout.output_size);
     if (lengths_) {
-      const Output batch = shape.dim(1) < 0 ? ElementOf(b_, b_.Shape(inputs_), 1) : Output();
-      zeros_ = ZerosOf(b_, dtype_, batch, shape.dim(1), layout.output_size);
+      b_.Op("Min", {lengths_, b_.Vector<int32_t>({0})});  // TensorFlow's, which nobody reads
       last_step = b_.Op("Max", {lengths_, b_.Vector<int32_t>({0})});
     }
     time_ = b_.WithName("time").Scalar<int32_t>(0);
@@ -119,6 +130,26 @@ class StepLoop {
                      .Scope("TensorArrayScatter")
                      .Op("TensorArrayScatterV3", {read_->output(0), order, inputs_, read_->output(1)});
     return b_.status();
+  }
+
+  // The lengths, once it is seen that there is one for each example.
+  Output Checked(Output lengths, Output batch) const {
+    const int64_t known = inputs_.shape().dim(1);
+    const Output got = ShapeOf(b_, lengths);
+    const GraphBuilder stack = b_.WithName("stack");
+    const Output want = known < 0 ? stack.Op("Pack", {std::vector<Output>{batch}})
+                                  : stack.Vector<int32_t>({static_cast<int32_t>(known)});
+    const Output same = b_.Op("Equal", {got, want}), all = b_.Op("All", {same, b_.Vector<int32_t>({0})});
+    const GraphBuilder check = b_.Scope("Assert");
+    const TString shape(absl::StrCat("Expected shape for Tensor ", lengths.ToString(), " is ")),
+        saw(" but saw shape: ");
+    check.Scalar(shape);  // TensorFlow states both twice
+    check.Scalar(saw);
+    const GraphBuilder inside = check.Scope("Assert");
+    const Output first = inside.WithName("data_0").Scalar(shape), third = inside.WithName("data_2").Scalar(saw);
+    Node* const assertion = inside.WithName("/").OpNode("Assert", {all, std::vector<Output>{first, want, third, got}});
+    if (assertion == nullptr) return {};
+    return b_.WithControl({assertion}).WithName("CheckSeqLen").Identity(lengths);
   }
 
   StatusOr<std::vector<Output>> Condition(const GraphBuilder& b, const std::vector<Output>& v) const {
@@ -154,7 +185,9 @@ class StepLoop {
 
   const RnnCell& cell_;
   const GraphBuilder b_;
-  const Output inputs_, lengths_;
+  const Output inputs_;
+  Output lengths_;
+  const Output batch_;
   const std::vector<Output>& parameters_;
   const DType dtype_;
   PartialShape element_;
@@ -182,13 +215,13 @@ StatusOr<RnnResult> RunSequence(const RnnCell& cell, const GraphBuilder& b, Outp
 
 StatusOr<RnnResult> LoopCell(const RnnCell& cell, const GraphBuilder& b, Output inputs, Output lengths,
                              const std::vector<Output>& states, const std::vector<Output>& parameters,
-                             const LoopOptions& options) {
+                             const LoopOptions& options, Output batch) {
   MR_RETURN_IF_ERROR(b.status());
   if (inputs.shape().has_rank() && inputs.shape().rank() != 3) {
     return InvalidArgument("inputs must be [steps, batch, width], got ", inputs.shape().ToString());
   }
   if (cell.HasSequence()) return RunSequence(cell, b, inputs, lengths, states, parameters);
-  StepLoop loop(cell, b, inputs, lengths, parameters);
+  StepLoop loop(cell, b, inputs, lengths, batch, parameters);
   return loop.Run(states, options);
 }
 
@@ -205,7 +238,7 @@ StatusOr<RnnResult> RunDirection(const GraphBuilder& b, const CompositeCall& c, 
   MR_ASSIGN_OR_RETURN(const int64_t parallel, c.Attr<int64_t>("parallel_iterations"));
   options.parallel_iterations = static_cast<int>(std::min<int64_t>(parallel, 1 << 20));
   MR_ASSIGN_OR_RETURN(options.swap_memory, c.Attr<bool>("swap_memory"));
-  return LoopCell(*cell, b, inputs, lengths, c.list(d.initial_state), c.list(d.parameters), options);
+  return LoopCell(*cell, b, inputs, lengths, c.list(d.initial_state), c.list(d.parameters), options, c.x("batch"));
 }
 
 Outputs DynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
@@ -245,17 +278,19 @@ Outputs BidirectionalDynamicRnn(const GraphBuilder& b, const CompositeCall& c) {
 
 void RegisterDynamicLoops(CompositeRegistry& r) {
   r.Add(
-       "DynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T) -> (outputs:T, state:S*T) | "
-       "T in FLT; Tlen in IDX=i32; L:int>=0; S:int>=1; P:int>=1; cell:string; time_major:bool=false; "
+       "DynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state:S*T, parameters:P*T, batch:B*i32) -> (outputs:T, "
+       "state:S*T) | T in FLT; Tlen in IDX=i32; L:int>=0; S:int>=1; P:int>=1; B:int>=0=0; cell:string; "
+       "time_major:bool=false; "
        "parallel_iterations:int>=1=32; swap_memory:bool=false")
       .Doc(
           "A recurrent network over inputs [batch, steps, width] (time_major: [steps, batch, width]). With a "
           "sequence_length (a list of none or one vector) the outputs of an example are zero beyond its length and its "
-          "state stays what it was there. Stacks of LSTMBlockCell need no loop.")
+          "state stays what it was there. Stacks of LSTMBlockCell need no loop. The number of examples may be given as "
+          "`batch` (a list of none or one scalar), where the program has computed it already.")
       .Expand(DynamicRnn)
       .Example(
           "f32[2,3,3]~, i32[2]{1 3}, f32[2,4]~, f32[2,4]~, f32[7,16]~, f32[16]~ | "
-          "cell=\"LSTMBlockCell(num_units=4)\"; L=1; S=2; P=2");
+          "cell=\"LSTMBlockCell(num_units=4)\"; L=1; S=2; P=2; B=0");
   r.Add(
        "BidirectionalDynamicRNN(inputs:T, sequence_length:L*Tlen, initial_state_fw:S*T, initial_state_bw:R*T, "
        "parameters_fw:P*T, parameters_bw:Q*T) -> (outputs_fw:T, outputs_bw:T, state_fw:S*T, state_bw:R*T) | T in FLT; "

@@ -141,7 +141,6 @@ def masked_fully_connected(
 
 class _MaskedCell:
     _masked_kernel: Any = None
-    _has_variables_of_library = True
 
     def _parameters(self, depth: int, dtype: Any) -> List[Any]:
         kernel, *rest = super()._parameters(depth, dtype)  # type: ignore[misc]

@@ -105,3 +105,14 @@ def test_outputs_of_the_modes_of_keras():
         assert list(made) == ["serving_default"] and made["serving_default"].outputs == predictions
         assert list(export_outputs_for_mode("test", None, predictions, {"loss": tf.constant(1.0)})) == ["eval"]
         assert export_outputs_for_mode("predict", {"other": 1}) == {"other": 1}
+
+
+def test_features_with_labeled_axes():
+    labeled = tf.contrib.labeled_tensor.LabeledTensor(tf.ones([2, 3]), ["x", "y"])
+    assert E.export.ServingInputReceiver(labeled, tf.ones([1])).features["feature"] is labeled
+
+    class Other:
+        tensor = "no tensor"
+
+    with pytest.raises(ValueError, match="feature feature must be a Tensor"):
+        E.export.ServingInputReceiver(Other(), tf.ones([1]))

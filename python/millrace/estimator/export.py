@@ -42,9 +42,20 @@ def _named(given: Any, what: str, allow_int_keys: bool = False) -> Dict[Any, Any
     for key, value in tensors.items():
         if not isinstance(key, (str, int) if allow_int_keys else str):
             raise at_user_line(ValueError("%s keys must be strings%s: %s." % (what, " or ints" if allow_int_keys else "", key)))
-        if not isinstance(value, (Tensor, SparseTensor)):
+        if not isinstance(value, (Tensor, SparseTensor)) and not _stands_for_tensor(value):
             raise at_user_line(ValueError("%s %s must be a Tensor or SparseTensor." % (what, key)))
     return tensors
+
+
+def _stands_for_tensor(value: Any) -> bool:
+    """Whether it has a tensor and converts to one, as those of tf.contrib.labeled_tensor do."""
+    if not hasattr(value, "tensor"):
+        return False
+    try:
+        convert_to_tensor(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _alternatives(given: Any) -> Any:

@@ -242,6 +242,9 @@ def test_lines_that_are_comments(tmp_path):
     assert moved.output_types == {"a": tf.int32, "b": tf.float32, "c": tf.string}
     double = contrib_data.make_csv_dataset(path, 1, comment="#", default_float_type=tf.float64, select_columns=["b"])
     assert double.output_types == {"b": tf.float64}
+    with open(path, "a") as file:
+        file.write("3,4e40,z\n")
+    assert contrib_data.make_csv_dataset(path, 1, comment="#").output_types == {"a": tf.int32, "b": tf.float64, "c": tf.string}
 
 
 def test_aggregators_do_not_follow_iterators():

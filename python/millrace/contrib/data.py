@@ -120,12 +120,12 @@ class StatsAggregator(_StatsAggregator):
         )
 
 
-def make_csv_dataset(*args: Any, comment: _Optional[str] = None, default_float_type: Any = _dtypes.float32, **kwargs: Any) -> _Dataset:
+def make_csv_dataset(*args: Any, comment: _Optional[str] = None, default_float_type: Any = None, **kwargs: Any) -> _Dataset:
     """tf.data.experimental.make_csv_dataset of the same arguments. comment: what lines begin with that are left out; default_float_type: of columns of
-    numbers that are not whole, where types are guessed."""
+    numbers that are not whole, where types are guessed: else float32, and float64 where that is too small."""
     bound = _inspect.signature(_make_csv_dataset).bind(*args, **kwargs)
     bound.apply_defaults()
-    return _csv_batches(**bound.arguments, comment=comment, float_type=_dtypes.as_dtype(default_float_type))
+    return _csv_batches(**bound.arguments, comment=comment, float_type=None if default_float_type is None else _dtypes.as_dtype(default_float_type))
 
 
 def batch_and_drop_remainder(batch_size: Any) -> _Transformation:

@@ -92,6 +92,17 @@ def test_deprecation_is_said_once(monkeypatch):
     assert len(said) == 1
     partly(1, 2, z=3)
     assert len(said) == 3 and "with y is deprecated" in said[1] and "with z is deprecated" in said[2]
+
+    def told(outer):
+        return deprecation._call_location(outer)
+
+    def asking(outer):
+        return told(outer)
+
+    line = asking.__code__.co_firstlineno + 1
+    assert asking(False) == "%s:%d" % (__file__, line)
+    assert asking(True) == "%s:%d" % (__file__, line + 4)
+    deprecation._validate_deprecation_args("2030-01-01", "Use new.")
     with deprecation.silence():
         deprecation.deprecated_arg_values(None, "Another.", x=1)(lambda x: x)(1)
     assert len(said) == 3

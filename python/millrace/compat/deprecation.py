@@ -24,11 +24,19 @@ def _when(date: Optional[str]) -> str:
     return "in a future version" if date is None else "after %s" % date
 
 
-def _validate(date: Optional[str], instructions: str) -> None:
+def _validate_deprecation_args(date: Optional[str], instructions: str) -> None:
     if date is not None and not re.match(r"20\d\d-[01]\d-[0123]\d", date):
         raise ValueError("Date must be YYYY-MM-DD.")
     if not instructions:
         raise ValueError("Don't deprecate things without conversion instructions!")
+
+
+def _call_location(outer: bool = False) -> str:
+    """file:line from where the function that asks was called, or `outer`, the one that called it."""
+    frame = sys._getframe(1)
+    for _ in range(2 if outer else 1):
+        frame = frame.f_back or frame
+    return "%s:%d" % (frame.f_code.co_filename, frame.f_lineno)
 
 
 def _warn(key: Any, once: bool, text: str, *args: Any) -> None:
@@ -37,8 +45,7 @@ def _warn(key: Any, once: bool, text: str, *args: Any) -> None:
         return
     if once:
         _PRINTED_WARNING[key] = True
-    frame = sys._getframe(2)
-    logging.warning("From %s: " + text, "%s:%d" % (frame.f_code.co_filename, frame.f_lineno), *args)
+    logging.warning("From %s: " + text, _call_location(outer=True), *args)
 
 
 _IS_DEPRECATED = "%s (from %s) is deprecated and will be removed %s.\nInstructions for updating:\n%s"
@@ -58,7 +65,7 @@ def _argument_notice(doc: Any, date: Optional[str], instructions: str, what: str
 
 def deprecated(date: Optional[str], instructions: str, warn_once: bool = True) -> Callable[..., Any]:
     """A decorator of functions that are deprecated."""
-    _validate(date, instructions)
+    _validate_deprecation_args(date, instructions)
 
     def decorate(func: Any) -> Any:
         decorators.validate_callable(func, "deprecated")
@@ -140,7 +147,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def deprecated_args(date: Optional[str], instructions: str, *names: Any, **kwargs: Any) -> Callable[..., Any]:
     """A decorator of functions of which some arguments are deprecated: names, or (name, a value that may still be given)."""
-    _validate(date, instructions)
+    _validate_deprecation_args(date, instructions)
     if not names:
         raise ValueError("Specify which argument is deprecated.")
     if kwargs.keys() - {"warn_once"}:
@@ -180,7 +187,7 @@ def deprecated_args(date: Optional[str], instructions: str, *names: Any, **kwarg
 
 def deprecated_arg_values(date: Optional[str], instructions: str, warn_once: bool = True, **deprecated_kwargs: Any) -> Callable[..., Any]:
     """A decorator of functions of which some values of arguments are deprecated."""
-    _validate(date, instructions)
+    _validate_deprecation_args(date, instructions)
     if not deprecated_kwargs:
         raise ValueError("Specify which argument values are deprecated.")
 

@@ -366,6 +366,18 @@ def test_without_a_command_there_is_help(capsys):
     assert status == 0 and re.match(r"millrace \d", out)
 
 
+def test_the_usage_of_launch_names_the_program(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["launch", "program.py"])
+    err = capsys.readouterr().err
+    assert end.value.code == 2 and "--json] PROGRAM ..." in err, err
+    with pytest.raises(SystemExit):
+        cli.main(["launch", "--help"])
+    usage, _, rest = capsys.readouterr().out.partition("Starts the program")
+    assert set(re.findall(r"--[a-z-]+|-[a-z]\b", usage)) <= set(re.findall(r"--[a-z-]+|-[a-z]\b", rest)), "it has these options"
+    assert all(option in usage for option in re.findall(r"^  (-[a-z]\b|--[a-z-]+)", rest, re.M)), "and no others"
+
+
 def test_numbers_that_json_has_not_are_strings(capsys, tmp_path):
     np.save(tmp_path / "a.npy", np.array([[np.nan, 1.0], [np.inf, -np.inf]], np.float32))
     status, out, _ = _run(capsys, "inspect", tmp_path / "a.npy", "--values", "array", "--json")

@@ -89,6 +89,21 @@ def test_options_of_compat():
     assert "unknown option --numpy" in compat("--numpy").stderr
 
 
+def test_compat_says_that_there_is_no_such_program(tmp_path):
+    (tmp_path / "outer").mkdir()
+    (tmp_path / "outer" / "needs.py").write_text("import absent_package\n")
+    for wrong, told in (
+        (["nothing.py"], "nothing.py: there is no such file"),
+        (["outer"], "outer is a folder, want a program"),
+        (["-m", "absent"], "there is no module absent"),
+        (["-m", "outer.absent"], "there is no module outer.absent"),
+    ):
+        made = compat(*wrong, cwd=tmp_path)
+        assert (made.returncode, made.stderr) == (2, "python -m millrace.compat: %s\n" % told), made
+    made = compat("-m", "outer.needs", cwd=tmp_path)
+    assert made.returncode == 1 and "needs.py" in made.stderr and "absent_package" in made.stderr, made.stderr
+
+
 def test_errors_of_code_and_modules_name_the_users_line(tmp_path):
     (tmp_path / "wrong.py").write_text("import tensorflow as tf\n\ntf.constant(1) + tf.constant('a')\n")
     made = compat("-m", "wrong", cwd=tmp_path)

@@ -17,6 +17,7 @@ def add_to(commands: Any) -> None:
     """The command's arguments."""
     parser = commands.add_parser(
         "launch",
+        usage="millrace launch [-h] -n WORKERS [--ps PS] [--serve-ps] [--compat] [--json] PROGRAM ...",  # argparse leaves PROGRAM out
         help="run a program as all tasks of a cluster on this host",
         description="Starts the program once for each task, with TF_CONFIG, on ports that are free. Lines "
         "are printed with the task's name. When one task fails all end, and its exit status is the launcher's; when all workers are done parameter servers end.",

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import runpy
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 from millrace.compat import imports
 
@@ -46,6 +47,21 @@ def _run_code(code: Any, name: str) -> None:
     exec(code, module.__dict__)
 
 
+def _refuse(what: str) -> NoReturn:
+    """Ends where there is nothing to run, as Python's own command line does."""
+    sys.stderr.write("python -m millrace.compat: %s\n" % what)
+    sys.exit(2)
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError as error:
+        if not (name + ".").startswith("%s." % error.name):  # a package of its path imports what is not there
+            raise
+        return False
+
+
 def main() -> None:
     """Runs the program that the command line names."""
     arguments = sys.argv[1:]
@@ -61,6 +77,8 @@ def main() -> None:
     if not given or (not form and given[0].startswith("-") and given[0] != "-"):
         sys.exit("unknown option %s\n%s" % (given[0], USAGE) if given else USAGE)
     program = given[0]
+    if not form and (os.path.isdir(program) or not os.path.exists(program)):
+        _refuse("%s is a folder, want a program" % program if os.path.isdir(program) else "%s: there is no such file" % program)
     sys.argv = [form or program] + given[1:]
     sys.path[0] = "" if form == "-c" or program == "-" else os.getcwd() if form == "-m" else os.path.dirname(os.path.abspath(program))
     imports.install()
@@ -72,6 +90,8 @@ def main() -> None:
         dropped_modules.install()
     sys.excepthook = _report
     if form == "-m":
+        if not _is_module(program):
+            _refuse("there is no module %s" % program)
         runpy.run_module(program, run_name="__main__", alter_sys=True)
     elif form == "-c":
         _run_code(compile(program, "<string>", "exec"), "")

@@ -159,7 +159,7 @@ class HParams:
         return self
 
     def set_from_map(self, values_map: Dict[str, Any]) -> "HParams":
-        """override_from_dict."""
+        """`override_from_dict`, under its older name."""
         return self.override_from_dict(values_map)
 
     def set_model_structure(self, model_structure: Any) -> None:

@@ -43,7 +43,7 @@ def l2_regularizer(scale: Any, scope: Optional[str] = None) -> Callable[..., Any
 
 
 def l1_l2_regularizer(scale_l1: Any = 1.0, scale_l2: Any = 1.0, scope: Optional[str] = None) -> Any:
-    """Both."""
+    """`l1_regularizer` and `l2_regularizer` together."""
     scope = scope or "l1_l2_regularizer"
     first, second = (isinstance(_checked(scale), numbers.Real) and scale == 0.0 for scale in (scale_l1, scale_l2))
     if first or second:

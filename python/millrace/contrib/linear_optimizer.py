@@ -36,7 +36,7 @@ class SDCAOptimizer:
         }
 
     def get_name(self) -> str:
-        """SDCAOptimizer."""
+        """The class's name."""
         return "SDCAOptimizer"
 
     example_id_column = property(lambda self: self._example_id_column, doc="The feature that tells examples apart.")

@@ -140,12 +140,12 @@ def from_saved_model(
     graph: Any = None,
     config: Any = None,
 ) -> Predictor:
-    """SavedModelPredictor."""
+    """A function for the model in a folder: from a dict of arrays, by the names of its signature's inputs, to a dict of its outputs."""
     return SavedModelPredictor(export_dir, signature_def_key, signature_def, input_names, output_names, tags, graph, config)
 
 
 def from_estimator(estimator: Any, serving_input_receiver_fn: Any, output_key: Optional[str] = None, graph: Any = None, config: Any = None) -> Predictor:
-    """CoreEstimatorPredictor."""
+    """Such a function for the newest checkpoint of a tf.estimator.Estimator, with the inputs of `serving_input_receiver_fn`."""
     if isinstance(estimator, LearnEstimator):
         raise at_user_line(TypeError("Expected estimator to be of type tf.estimator.Estimator, but got type %s: use from_contrib_estimator" % type(estimator)))
     return CoreEstimatorPredictor(estimator, serving_input_receiver_fn, output_key, graph, config)
@@ -159,7 +159,7 @@ def from_contrib_estimator(
     graph: Any = None,
     config: Any = None,
 ) -> Predictor:
-    """ContribEstimatorPredictor."""
+    """Such a function for the newest checkpoint of a tf.contrib.learn.Estimator, with the inputs of `prediction_input_fn`."""
     if isinstance(estimator, Estimator):
         raise at_user_line(TypeError("Expected estimator to be of type tf.contrib.learn.Estimator, but got type %s: use from_estimator" % type(estimator)))
     return ContribEstimatorPredictor(estimator, prediction_input_fn, input_alternative_key, output_alternative_key, graph, config)

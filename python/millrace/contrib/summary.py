@@ -33,7 +33,7 @@ create_summary_file_writer = create_file_writer
 
 
 def create_db_writer(db_uri: Any, experiment_name: Any = None, run_name: Any = None, user_name: Any = None, name: Any = None) -> Any:
-    """NotImplementedError."""
+    """Refused: summaries are not written to databases."""
     del db_uri, experiment_name, run_name, user_name, name  # refused, whatever they are
     raise at_user_line(NotImplementedError("summaries are not written to databases: tf.contrib.summary.create_file_writer writes them to an event file"))
 

@@ -31,7 +31,7 @@ def graph_mode() -> Any:
 
 
 def eager_mode() -> Any:
-    """NotImplementedError."""
+    """Refused: there is no eager execution."""
     raise at_user_line(NotImplementedError("eager execution is not provided: build a graph and run it with tf.Session."))
 
 

@@ -196,7 +196,7 @@ class LinearOperator(Module):
         return left, right
 
     def apply(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "apply") -> Any:
-        """matmul."""
+        """`matmul`, under its older name."""
         return self.matmul(x, adjoint, adjoint_arg, name)
 
     def matvec(self, x: Any, adjoint: bool = False, name: str = "matvec") -> Tensor:

@@ -142,7 +142,7 @@ def py_func(func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True
 
 
 def numpy_function(func: Callable[..., Any], inp: Any, Tout: Any, name: Optional[str] = None, stateful: bool = True) -> Any:
-    """py_func."""
+    """`py_func`, under the name of later releases."""
     return py_func(func, inp, Tout, stateful, name)
 
 

@@ -198,7 +198,7 @@ def modified_discriminator_loss(
     reduction: str = _BY_WEIGHTS,
     add_summaries: bool = False,
 ) -> Tensor:
-    """minimax_discriminator_loss."""
+    """`minimax_discriminator_loss`, which the modified generator's loss leaves as it is."""
     with name_scope(scope, "discriminator_modified_loss") as inner:
         return minimax_discriminator_loss(
             discriminator_real_outputs,

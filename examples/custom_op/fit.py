@@ -10,6 +10,8 @@ import numpy as np
 
 import millrace as tf
 
+if len(sys.argv) != 2:
+    sys.exit("usage: fit.py LIBRARY")
 log_cosh = tf.load_op_library(sys.argv[1]).log_cosh
 
 xs = np.arange(100, dtype=np.float32) / 100

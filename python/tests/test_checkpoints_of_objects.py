@@ -571,3 +571,27 @@ def test_templates_of_functions_of_the_graph():
         assert [v.name for v in made.variables] == ["s1/test/w:0"] and len(graph.get_collection("variables")) == 1
         session.run(tf.global_variables_initializer())
         assert session.run(both) == 4
+
+
+def test_arrays_of_numpy(tmp_path):
+    State = tf.contrib.checkpoint.NumpyState
+    with tf.Graph().as_default() as graph, tf.Session():
+        arrays = State()
+        checkpoint = tf.train.Checkpoint(arrays=arrays)
+        arrays.x, arrays.n = np.zeros([2, 3]), np.int64(3)
+        path = checkpoint.save(str(tmp_path / "c"))
+        checkpoint.restore(path)
+        graph.finalize()
+        arrays.x[1, 1] = 4.0
+        arrays.n = np.int64(5)
+        later = checkpoint.save(str(tmp_path / "c"))
+        checkpoint.restore(path)
+        assert arrays.x.tolist() == [[0, 0, 0]] * 2 and arrays.n == 3
+        with pytest.raises(NotImplementedError, match="not a NumPy array"):
+            arrays.v = 1.0
+        with pytest.raises(AttributeError, match="no array 'y'"):
+            arrays.y
+    with tf.Graph().as_default():
+        other = tf.train.Checkpoint(arrays=State())
+        other.restore(later).assert_consumed()  # makes the arrays
+        assert other.arrays.x.tolist() == [[0, 0, 0], [0, 4, 0]] and other.arrays.n == 5 and other.arrays.x.dtype == np.float64

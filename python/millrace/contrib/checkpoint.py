@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any, Dict, Set
 from typing import List as _List
+
+import numpy as np
 
 from millrace.framework import not_provided
 from millrace.framework.errors import at_user_line
@@ -53,6 +56,44 @@ class UniqueNameTracker(Trackable):
     def trainable_weights(self) -> _List[Any]:
         """Those of its layers."""
         return [weight for layer in self.layers for weight in layer.trainable_weights]
+
+
+class _Array(PythonStateWrapper):
+    """An array as a string of the file's form of NumPy."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def serialize(self) -> bytes:
+        """The file."""
+        file = io.BytesIO()
+        np.save(file, self.array, allow_pickle=False)
+        return file.getvalue()
+
+    def deserialize(self, string_value: bytes) -> None:
+        """Reads it."""
+        self.array = np.load(io.BytesIO(string_value), allow_pickle=False)
+
+
+class NumpyState(Trackable):
+    """Keeps the arrays that its attributes are set to. Those of a checkpoint are there as soon as it is restored, without an operation of the graph."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._dependencies():
+            return self._dependencies()[name].array
+        raise AttributeError("%s has no array %r" % (type(self).__name__, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not isinstance(value, (np.ndarray, np.generic)):
+            message = "Assigned %s to the %s property of %s, which is not a NumPy array: it keeps arrays alone"
+            raise at_user_line(NotImplementedError(message % (value, name, type(self).__name__)))
+        if name in self._dependencies():
+            self._dependencies()[name].array = value
+        else:
+            self._track_trackable(_Array(value), name)
+
+    def _restored_child(self, name: str) -> Any:
+        return self._track_trackable(_Array(np.array([])), name)
 
 
 def _numbered(name: str, count: int) -> str:

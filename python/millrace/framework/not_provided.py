@@ -123,8 +123,8 @@ saved_model: DEBUG_DIRECTORY DEBUG_INFO_FILENAME_PB
     what TensorFlow 1.x has: this came with 2.x
 sparse: bincount
     tf.bincount
-contrib.checkpoint: NumpyState split_dependency
-    tf.contrib.checkpoint.PythonStateWrapper, or a tf.Variable
+contrib.checkpoint: split_dependency
+    an attribute for each object that is to be kept
 """
 
 

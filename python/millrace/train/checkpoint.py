@@ -220,8 +220,11 @@ def _match(tree: _Tree, saved: Any) -> _Matched:
     numbers, waiting = {0: 0}, deque([0])  # by the checkpoint's numbers: ours
     while waiting:
         theirs = waiting.popleft()
-        mine = tree.objects[numbers[theirs]].children
+        own = tree.objects[numbers[theirs]]
+        mine = own.children
         for child in saved.nodes[theirs].children:
+            if child.local_name not in mine and hasattr(type(own.value), "_restored_child"):  # which makes what a checkpoint has
+                mine[child.local_name] = tree._number(own.value._restored_child(child.local_name), (*own.path, _escaped(child.local_name)))
             if child.local_name in mine and child.node_id not in numbers:
                 numbers[child.node_id] = mine[child.local_name]
                 waiting.append(child.node_id)

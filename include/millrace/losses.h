@@ -62,16 +62,74 @@ inline Output CosineDistance(const Scope& s, Output labels, Output predictions, 
   return Weighted(
       inside, First(inside.WithName("/").Composite("CosineDistance", {predictions, labels}, {{"axis", axis}})), o);
 }
+namespace internal {
+// The shape of x: a constant where it is known.
+inline Output ShapeOf(Scope s, Output x) {
+  Shape shape;
+  bool known = s.graph().ShapeOf(x, &shape);
+  std::vector<int32_t> dims;
+  for (const int64_t d : shape) {
+    known = known && d >= 0;
+    dims.push_back(static_cast<int32_t>(d));
+  }
+  if (!known) return s.Op("Shape", {x});
+  return s.WithName("Shape").Const(Tensor::Of<int32_t>({static_cast<int64_t>(dims.size())}, dims));
+}
+inline Output RankOf(Scope s, Output x) {
+  Shape shape;
+  if (!s.graph().ShapeOf(x, &shape)) return s.Op("Rank", {x});
+  return s.WithName("Rank").Const(static_cast<int32_t>(shape.size()));
+}
+inline Output LessOne(const Scope& scope, Output rank) {
+  Scope s = scope.SubScope("Sub");
+  const Output one = s.WithName("y").Const(int32_t{1});
+  return s.WithName("/").Op("Sub", {rank, one});
+}
+// A matrix whose rows are those of the last dimension.
+inline Output RowsOf(Scope s, Output x) {
+  const Output rank = RankOf(s, x), shape = ShapeOf(s, x), last = LessOne(s, rank);
+  Scope slice = s.SubScope("Slice");
+  const Output begin = slice.WithName("begin").Op("Pack", {std::vector<Output>{last}});
+  const Output size = slice.WithName("size").Const({1}), width = slice.WithName("/").Op("Slice", {shape, begin, size});
+  Scope concat = s.SubScope("concat");
+  const Output rows = concat.WithName("values_0").Const({-1}), axis = concat.WithName("axis").Const(int32_t{0});
+  return s.Op("Reshape", {x, concat.WithName("/").Op("ConcatV2", {std::vector<Output>{rows, width}, axis})});
+}
+}  // namespace internal
+
+// The cross entropy of each row of the last dimension, in the scope `inside`: TensorFlow's nodes, which nobody reads
+// where the logits are rows already.
+inline Output SoftmaxCrossEntropyOfEach(Scope inside, Output labels, Output logits) {
+  Shape shape;
+  const bool plain = inside.graph().ShapeOf(logits, &shape) && shape.size() == 2;
+  const Output rank = internal::RankOf(inside, logits), sizes = internal::ShapeOf(inside, logits);
+  const Output rows = internal::RowsOf(inside, logits), wanted = internal::RowsOf(inside, labels);
+  const Output loss =
+      inside.WithName("/").Op("SoftmaxCrossEntropyWithLogits", {plain ? logits : rows, plain ? labels : wanted});
+  const Output last = internal::LessOne(inside, rank);
+  Scope slice = inside.SubScope("Slice");
+  const Output begin = slice.WithName("begin").Const({0});
+  const Output count = slice.WithName("size").Op("Pack", {std::vector<Output>{last}});
+  const Output kept = slice.WithName("/").Op("Slice", {sizes, begin, count});
+  const Output shaped = inside.Op("Reshape", {loss, kept});
+  return plain ? loss : shaped;
+}
+// The same of class numbers; logits [batch, classes].
+inline Output SparseSoftmaxCrossEntropyOfEach(Scope inside, Output labels, Output logits) {
+  internal::ShapeOf(inside, labels);  // TensorFlow's, which nobody reads
+  return inside.Op("SparseSoftmaxCrossEntropyWithLogits", {logits, labels});
+}
+
 // The cross entropy of distributions `labels`, to which no gradient flows.
 inline Output SoftmaxCrossEntropy(const Scope& s, Output labels, Output logits, const Options& o = {}) {
   Scope inside = s.SubScope("softmax_cross_entropy_loss");
   const Output known = inside.WithName("labels_stop_gradient").Op("StopGradient", {labels});
-  return Weighted(inside, inside.WithName("xentropy").Op("SoftmaxCrossEntropyWithLogits", {logits, known}), o);
+  return Weighted(inside, SoftmaxCrossEntropyOfEach(inside.SubScope("xentropy"), known, logits), o);
 }
 // The cross entropy of class numbers.
 inline Output SparseSoftmaxCrossEntropy(const Scope& s, Output labels, Output logits, const Options& o = {}) {
-  Scope inside = s.SubScope("sparse_softmax_cross_entropy_loss");
-  return Weighted(inside, inside.WithName("xentropy").Op("SparseSoftmaxCrossEntropyWithLogits", {logits, labels}), o);
+  const Scope inside = s.SubScope("sparse_softmax_cross_entropy_loss");
+  return Weighted(inside, SparseSoftmaxCrossEntropyOfEach(inside.SubScope("xentropy"), labels, logits), o);
 }
 // The cross entropy of independent classes.
 inline Output SigmoidCrossEntropy(const Scope& s, Output labels, Output logits, const Options& o = {}) {

@@ -8,6 +8,29 @@ from millrace.ops import gen_ops
 
 # A program; what it makes beside placeholders and initial values: "type name", "= name" for a type that the name ends in (Add stands for AddV2 too).
 NODES = {
+    "sxent": (
+        "x=tf.placeholder(tf.float32,[None,8])\nl=tf.placeholder(tf.float32,[None,8])\ntf.nn.softmax_cross_entropy_with_logits(labels=l,logits=x)",
+        "StopGradient softmax_cross_entropy_with_logits_sg/labels_stop_gradient Const softmax_cross_entropy_with_logits_sg/Rank = "
+        "softmax_cross_entropy_with_logits_sg/Shape Const softmax_cross_entropy_with_logits_sg/Rank_1 Shape "
+        "softmax_cross_entropy_with_logits_sg/Shape_1 Const softmax_cross_entropy_with_logits_sg/Sub/y = softmax_cross_entropy_with_logits_sg/Sub "
+        "Pack softmax_cross_entropy_with_logits_sg/Slice/begin Const softmax_cross_entropy_with_logits_sg/Slice/size = "
+        "softmax_cross_entropy_with_logits_sg/Slice Const softmax_cross_entropy_with_logits_sg/concat/values_0 Const "
+        "softmax_cross_entropy_with_logits_sg/concat/axis ConcatV2 softmax_cross_entropy_with_logits_sg/concat = "
+        "softmax_cross_entropy_with_logits_sg/Reshape Const softmax_cross_entropy_with_logits_sg/Rank_2 Shape "
+        "softmax_cross_entropy_with_logits_sg/Shape_2 Const softmax_cross_entropy_with_logits_sg/Sub_1/y Sub "
+        "softmax_cross_entropy_with_logits_sg/Sub_1 Pack softmax_cross_entropy_with_logits_sg/Slice_1/begin Const "
+        "softmax_cross_entropy_with_logits_sg/Slice_1/size Slice softmax_cross_entropy_with_logits_sg/Slice_1 Const "
+        "softmax_cross_entropy_with_logits_sg/concat_1/values_0 Const softmax_cross_entropy_with_logits_sg/concat_1/axis ConcatV2 "
+        "softmax_cross_entropy_with_logits_sg/concat_1 Reshape softmax_cross_entropy_with_logits_sg/Reshape_1 SoftmaxCrossEntropyWithLogits "
+        "softmax_cross_entropy_with_logits_sg Const softmax_cross_entropy_with_logits_sg/Sub_2/y Sub softmax_cross_entropy_with_logits_sg/Sub_2 "
+        "Const softmax_cross_entropy_with_logits_sg/Slice_2/begin Pack softmax_cross_entropy_with_logits_sg/Slice_2/size Slice "
+        "softmax_cross_entropy_with_logits_sg/Slice_2 Reshape softmax_cross_entropy_with_logits_sg/Reshape_2",
+    ),
+    "spxent_half": (
+        "x=tf.placeholder(tf.float16,[None,8])\nl=tf.placeholder(tf.int32,[None])\ntf.nn.sparse_softmax_cross_entropy_with_logits(labels=l,logits=x)",
+        "= SparseSoftmaxCrossEntropyWithLogits/Cast = SparseSoftmaxCrossEntropyWithLogits/Shape = "
+        "SparseSoftmaxCrossEntropyWithLogits/SparseSoftmaxCrossEntropyWithLogits Cast SparseSoftmaxCrossEntropyWithLogits/Cast_1",
+    ),
     "dropout_keep_dyn": (
         "x=tf.placeholder(tf.float32,[None,8])\ntf.nn.dropout(x,0.5)",
         "Const dropout/rate = dropout/Shape Const dropout/random_uniform/min Const dropout/random_uniform/max = "
@@ -160,6 +183,26 @@ NODES = {
 }
 # A program; how many nodes it makes, and the seeds of its random operations where that of the graph is 7.
 SEEDS = {
+    "sxent_dim0": (
+        "x=tf.placeholder(tf.float32,[None,8])\nl=tf.placeholder(tf.float32,[None,8])\ntf.nn.softmax_cross_entropy_with_logits_v2(labels=l,logits=x,axis=0)",
+        55,
+        [],
+    ),
+    "spxent_3": (
+        "x=tf.placeholder(tf.float32,[None,5,8])\nl=tf.placeholder(tf.int32,[None,5])\ntf.nn.sparse_softmax_cross_entropy_with_logits(labels=l,logits=x)",
+        36,
+        [],
+    ),
+    "embsw_mean": (
+        "e=tf.get_variable('e',[10,4])\ni=tf.sparse_placeholder(tf.int32,[4,3])\nw=tf.sparse_placeholder(tf.float32,[4,3])\ntf.nn.embedding_lookup_sparse(e,i,w,combiner='mean')",
+        42,
+        [3],
+    ),
+    "kreg": (
+        "x=tf.placeholder(tf.float32,[None,8])\ntf.keras.layers.Dense(4,kernel_regularizer=tf.keras.regularizers.l2(0.1))(x)\ntf.keras.layers.Dense(4,kernel_regularizer=tf.keras.regularizers.l1_l2(0.1,.1))(x)",
+        41,
+        [4, 24],
+    ),
     "image_flr": ("x=tf.placeholder(tf.float32,[12,12,3])\ntf.image.random_flip_left_right(x)", 20, [5]),
     "bn4_T": ("x=tf.placeholder(tf.float32,[None,12,12,3])\ntf.layers.batch_normalization(x,training=True)", 31, []),
     "cell_multi": (

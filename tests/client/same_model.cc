@@ -50,7 +50,8 @@ Net Convolutional(millrace::Model& model) {
   h = model.BatchNorm("bn1", h, 4);
   h = s.Op("Reshape", {h, millrace::Tensor::Of<int32_t>({2}, {-1, 256})});
   const Output logits = model.Dense("logits", h, 256, 10);
-  const Output each = s.Op("SparseSoftmaxCrossEntropyWithLogits", {logits, net.y});
+  const Output each = millrace::losses::SparseSoftmaxCrossEntropyOfEach(
+      s.SubScope("SparseSoftmaxCrossEntropyWithLogits"), net.y, logits);
   const Output axes = s.Const({0});
   net.loss = s.WithName("loss").Op("Mean", {each, axes});
   const millrace::Variable step = model.GlobalStep();

@@ -44,9 +44,11 @@ def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
     def function(
         x: Any, y: Any, data: Any = None, summarize: Optional[int] = None, message: Optional[str] = None, name: Optional[str] = None, against: str = "y"
     ) -> Any:
+        if sign == "==":  # which TensorFlow opens twice
+            with name_scope(name, default, [x, y]):
+                if x is y and isinstance(x, Tensor):
+                    return control_flow_ops.no_op()
         with name_scope(name, default, [x, y]):
-            if sign == "==" and x is y and isinstance(x, Tensor):
-                return control_flow_ops.no_op()
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, x.dtype.base_dtype, "y")
             common_shapes.assert_broadcasts(x.get_shape(), y.get_shape())
@@ -58,7 +60,8 @@ def _comparison(name: str, op: Any, check: Any, sign: str) -> Any:
                     None, None, "%sCondition x %s %s did not hold: x = %s, y = %s" % (message + ": " if message else "", sign, against, known[0], known[1])
                 )
             if data is None:
-                data = [message or "", "Condition x %s %s did not hold element-wise:" % (sign, against), "x (%s) = " % x.name, x]
+                data = [message or ""] if message or against != "y" else []
+                data += ["Condition x %s %s did not hold element-wise:" % (sign, against), "x (%s) = " % x.name, x]
                 data += ["y (%s) = " % y.name, y] if against == "y" else []
             return control_flow_ops.Assert(math_ops.reduce_all(op(x, y)), data, summarize)
 

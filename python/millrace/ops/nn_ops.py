@@ -11,8 +11,8 @@ from millrace.framework import dtypes, tensor_shape
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.static_values import constant_value
 from millrace.framework.errors import InvalidArgumentError, at_user_line
-from millrace.framework.graph import Tensor, colocate_with, name_scope
-from millrace.ops import array_ops, gen_ops, math_ops, matrix_ops
+from millrace.framework.graph import Tensor, colocate_with, control_dependencies, name_scope
+from millrace.ops import array_ops, check_ops, gen_ops, math_ops, matrix_ops
 from millrace.ops.conv_ops import *  # noqa: F403
 from millrace.ops.dialects import either, given
 from millrace.ops.moments import *  # noqa: F403
@@ -135,7 +135,9 @@ def softmax_cross_entropy_with_logits(
         dim, name, logits = logits, name if dim == -1 else dim, None  # type: ignore[assignment]
     logits, name = _third_is_name(_sentinel, logits, name)
     logits, labels = _logits_and_labels(_sentinel, labels, logits, targets)
-    return _softmax_cross_entropy(gen_ops.stop_gradient(convert_to_tensor(labels)), logits, either("axis", axis, "dim", None if dim == -1 else dim, -1), name)
+    with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
+        fixed = gen_ops.stop_gradient(labels, name="labels_stop_gradient")
+        return _softmax_cross_entropy(fixed, logits, either("axis", axis, "dim", None if dim == -1 else dim, -1), scope)
 
 
 def softmax_cross_entropy_with_logits_v2(labels: Any, logits: Any, axis: Any = None, name: Optional[str] = None, dim: Any = None) -> Tensor:
@@ -166,32 +168,40 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, logits.dtype.base_dtype, "labels") if not isinstance(labels, Tensor) else labels
-        if labels.dtype.base_dtype != logits.dtype.base_dtype:
-            labels = math_ops.cast(labels, logits.dtype.base_dtype)
-        ndims = logits.get_shape().ndims
+        given, ndims = logits.dtype.base_dtype, logits.get_shape().ndims
+        logits = math_ops.cast(logits, dtypes.float32) if given in (dtypes.float16, dtypes.bfloat16) else logits
+        labels = math_ops.cast(labels, logits.dtype.base_dtype)
         if ndims is not None and not -ndims <= axis < ndims:
             raise at_user_line(ValueError("axis = %d is out of the %d dimensions of the logits" % (axis, ndims)))
-        if ndims is not None and axis not in (-1, ndims - 1):
-            order: Any = [i for i in range(ndims) if i != axis % ndims] + [axis % ndims]
-            logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
-        elif ndims is None and axis != -1:  # the axis goes last once the rank is known
-            places = math_ops.range(array_ops.rank(logits))
-            order = array_ops.concat([places[:axis], places[axis:][1:], places[axis:][:1]], 0)
-            logits, labels = array_ops.transpose(logits, order), array_ops.transpose(labels, order)
-        if ndims == 2 and labels.get_shape().ndims in (None, 2):
-            return gen_ops.softmax_cross_entropy_with_logits(logits, labels, name=scope).loss
-        loss = gen_ops.softmax_cross_entropy_with_logits(_as_rows(logits), _as_rows(labels)).loss
-        result = array_ops.reshape(loss, array_ops.shape(logits)[:-1], scope)
+        rank = array_ops.rank(logits)
+        if axis != -1:
+            moved = [_with_axis_last(x, axis % ndims if ndims is not None else axis, rank) for x in (logits, labels)]
+            logits, labels = (logits, labels) if ndims is not None and axis % ndims == ndims - 1 else moved
+        shape = array_ops.shape(logits)
+        rows = [_as_rows(x) for x in (logits, labels)]
+        plain = ndims == 2 and labels.get_shape().ndims in (None, 2)  # rows already: TensorFlow's nodes are there, and nobody reads them
+        loss = gen_ops.softmax_cross_entropy_with_logits(*((logits, labels) if plain else rows), name=scope).loss
+        result = array_ops.reshape(loss, array_ops.slice(shape, [0], [gen_ops.sub(rank, 1)]))
+        result = loss if plain else result
         if ndims is not None:
             result.set_shape(logits.get_shape()[:-1])
-        return result
+        return math_ops.cast(result, given)
+
+
+def _with_axis_last(x: Tensor, axis: Any, rank: Tensor) -> Tensor:
+    """x with an axis behind all others."""
+    axis = rank + axis if axis < 0 else axis
+    return array_ops.transpose(x, array_ops.concat([math_ops.range(axis), math_ops.range(axis + 1, rank), [axis]], 0))
 
 
 def _as_rows(x: Tensor) -> Tensor:
     """A matrix whose rows are those of the last axis."""
-    static = x.get_shape()
-    last = static[-1].value if static.ndims is not None else None
-    return array_ops.reshape(x, [-1, array_ops.shape(x)[-1] if last is None else last])
+    rank, static = array_ops.rank(x), x.get_shape()
+    last = array_ops.slice(array_ops.shape(x), [gen_ops.sub(rank, 1)], [1])
+    made = array_ops.reshape(x, array_ops.concat([[-1], last], 0))
+    if static.ndims is not None:
+        made.set_shape([None, static[-1].value])
+    return made
 
 
 def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None) -> Tensor:
@@ -202,7 +212,7 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any 
     """
     logits, name = _third_is_name(_sentinel, logits, name)
     logits, labels = _logits_and_labels(_sentinel, labels, logits, None)
-    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
+    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels, logits = convert_to_tensor(labels), convert_to_tensor(logits)
         if logits.get_shape().ndims == 0:
             raise at_user_line(ValueError("Logits cannot be scalars - received shape %s." % logits.get_shape()))
@@ -224,17 +234,22 @@ def sparse_softmax_cross_entropy_with_logits(_sentinel: Any = None, labels: Any 
             )
         if not labels.dtype.is_integer:
             raise at_user_line(TypeError("sparse_softmax_cross_entropy_with_logits: labels must be integers, got %s" % labels.dtype.name))
-        if logits.get_shape().ndims == 2:
-            return gen_ops.sparse_softmax_cross_entropy_with_logits(logits, labels, name=scope).loss
+        given = logits.dtype.base_dtype
+        logits = math_ops.cast(logits, dtypes.float32) if given in (dtypes.float16, dtypes.bfloat16) else logits
         sizes = array_ops.shape(labels)
+        if logits.get_shape().ndims == 2:
+            return math_ops.cast(gen_ops.sparse_softmax_cross_entropy_with_logits(logits, labels).loss, given)
         static = labels.get_shape()
-        classes = array_ops.shape(logits)[-1] if logits.get_shape().ndims is None or logits.get_shape()[-1].value is None else logits.get_shape()[-1].value
-        loss = gen_ops.sparse_softmax_cross_entropy_with_logits(
-            array_ops.reshape(logits, array_ops.stack([-1, classes]) if isinstance(classes, Tensor) else [-1, classes]), array_ops.reshape(labels, [-1])
-        ).loss
-        result = array_ops.reshape(loss, sizes)
-        result.set_shape(static)
-        return result
+        checks = []
+        if not (static.is_fully_defined() and before.is_fully_defined()):
+            checks.append(check_ops.assert_equal(array_ops.shape(labels), array_ops.shape(logits)[:-1]))
+        with control_dependencies(checks):
+            classes = array_ops.shape(logits)[array_ops.rank(logits) - 1]
+            rows = array_ops.reshape(logits, [-1, classes])
+            loss = gen_ops.sparse_softmax_cross_entropy_with_logits(rows, array_ops.reshape(labels, [-1])).loss
+            result = array_ops.reshape(loss, sizes)
+            result.set_shape(static)
+            return math_ops.cast(result, given)
 
 
 def sigmoid_cross_entropy_with_logits(_sentinel: Any = None, labels: Any = None, logits: Any = None, name: Optional[str] = None, targets: Any = None) -> Tensor:
@@ -572,10 +587,13 @@ def embedding_lookup_sparse(
             return op(rows, places, segments, name=scope)
         rows = array_ops.gather(rows, places)
         weights = math_ops.cast(sp_weights.values, rows.dtype.base_dtype)
-        spread = array_ops.reshape(weights, [-1] + [1] * ((rows.get_shape().ndims or 2) - 1))
-        total = gen_ops.segment_sum(rows * spread, segments)
+        ones = gen_ops.fill(array_ops.expand_dims(array_ops.rank(rows) - 1, 0), 1)
+        spread = array_ops.reshape(weights, array_ops.concat([array_ops.shape(weights), ones], 0))
+        if rows.get_shape().ndims is not None:
+            spread.set_shape([weights.get_shape()[0].value] + [1] * (rows.get_shape().ndims - 1))
         if combiner == "sum":
-            return array_ops.identity(total, scope)
+            return gen_ops.segment_sum(rows * spread, segments, name=scope)
+        total = gen_ops.segment_sum(rows * spread, segments)
         if combiner == "mean":
             return gen_ops.real_div(total, gen_ops.segment_sum(spread, segments), name=scope)
-        return gen_ops.real_div(total, gen_ops.sqrt(gen_ops.segment_sum(spread * spread, segments)), name=scope)
+        return gen_ops.real_div(total, gen_ops.sqrt(gen_ops.segment_sum(gen_ops.pow(spread, 2), segments)), name=scope)

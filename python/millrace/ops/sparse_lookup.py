@@ -11,13 +11,8 @@ from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
 from millrace.framework.tensor_shape import TensorShape
-from millrace.ops import array_ops, gen_ops, math_ops, nn_ops, sparse_math_ops
+from millrace.ops import array_ops, gen_ops, math_ops, nn_ops, sparse_math_ops, sparse_ops
 from millrace.ops.variables import PartitionedVariable
-
-
-def _kept(sparse: Any, keep: Any) -> Any:
-    places = array_ops.reshape(array_ops.where(keep), [-1])
-    return SparseTensor(array_ops.gather(sparse.indices, places), array_ops.gather(sparse.values, places), sparse.dense_shape)
 
 
 def _type_of(table: Any) -> Any:
@@ -45,30 +40,31 @@ def safe_embedding_lookup_sparse(
     if len(kinds) > 1:
         raise at_user_line(ValueError("embedding_weights and sparse_weights must be of one type, got %s" % sorted(k.name for k in kinds)))
     with name_scope(name, "embedding_lookup", [sparse_ids.values]) as scope:
-        shape = sparse_ids.dense_shape
-        lead = array_ops.slice(shape, [0], [array_ops.size(shape) - 1])
-        count = math_ops.reduce_prod(lead)
-        steps = math_ops.cumprod(lead, exclusive=True, reverse=True)
-        row = math_ops.reduce_sum(sparse_ids.indices[:, :-1] * steps, 1)
-        flat = array_ops.stack([row, sparse_ids.indices[:, -1]], 1), array_ops.stack([count, shape[-1]])
-        ids = SparseTensor(flat[0], sparse_ids.values, flat[1])
-        keep = gen_ops.greater_equal(ids.values, array_ops.zeros_like(ids.values))
-        if sparse_weights is not None:
-            sparse_weights = SparseTensor(flat[0], sparse_weights.values, flat[1])
-            shares = sparse_weights.values
-            counting = gen_ops.greater(shares, array_ops.zeros_like(shares)) if combiner != "sum" else array_ops.ones_like(shares, dtypes.bool)
-            keep = gen_ops.logical_and(keep, counting)  # an error where there are not as many weights as ids
-        weights = None if sparse_weights is None else _kept(sparse_weights, keep)
-        ids = _kept(ids, keep)
+        shape = convert_to_tensor(sparse_ids.dense_shape)
+        known = shape.get_shape()[0].value if shape.get_shape().ndims == 1 else None
+        last: Any = (array_ops.size(shape) if known is None else known) - 1
+        rows = math_ops.reduce_prod(array_ops.slice(shape, [0], [last]))
+        ids = sparse_math_ops.sparse_reshape(sparse_ids, [rows, array_ops.gather(shape, last)])
+        weights = None if sparse_weights is None else SparseTensor(ids.indices, sparse_weights.values, ids.dense_shape)
+        keep = gen_ops.greater_equal(ids.values, 0)
+        if weights is not None:
+            keep = gen_ops.logical_and(keep, array_ops.ones_like(weights.values, dtypes.bool))  # an error where there are not as many weights as ids
+        ids, weights = (None if part is None else sparse_ops.sparse_retain(part, keep) for part in (ids, weights))
+        if weights is not None and combiner != "sum":
+            keep = gen_ops.greater(weights.values, 0)
+            ids, weights = (sparse_ops.sparse_retain(part, keep) for part in (ids, weights))
         ids, is_empty = sparse_math_ops.sparse_fill_empty_rows(ids, default_id or 0)
         if weights is not None:
             weights, _ = sparse_math_ops.sparse_fill_empty_rows(weights, 1.0)
         made = nn_ops.embedding_lookup_sparse(tables, ids, weights, partition_strategy, combiner=combiner, max_norm=max_norm)
         width = made.get_shape()[1:]
         if default_id is None:  # their gradient is a row of zeros
-            made = array_ops.where(is_empty, array_ops.zeros_like(made), made)
-        made = array_ops.reshape(made, array_ops.concat([math_ops.cast(lead, dtypes.int32), array_ops.shape(made)[1:]], 0), scope)
-        made.set_shape(TensorShape([None] * ((shape.get_shape()[0].value or 2) - 1)).concatenate(width))
+            if width.ndims in (None, 1):
+                is_empty = gen_ops.tile(array_ops.reshape(is_empty, [-1, 1]), array_ops.stack([1, array_ops.shape(made)[1]]))
+            made = array_ops.where(is_empty, array_ops.zeros_like(made), made, name=scope)
+        lead = array_ops.slice(math_ops.cast(shape, dtypes.int32), [0], [last])
+        made = array_ops.reshape(made, array_ops.concat([lead, array_ops.slice(array_ops.shape(made), [1], [-1])], 0))
+        made.set_shape(TensorShape([None] * ((known or 2) - 1)).concatenate(width))
         return made
 
 

@@ -99,11 +99,11 @@ def sparse_softmax(sp_input: Any, name: Optional[str] = None) -> SparseTensor:
 
 def sparse_reshape(sp_input: Any, shape: Any, name: Optional[str] = None) -> SparseTensor:
     """The same elements in another shape; -1 is a size that follows."""
+    wanted = math_ops.cast(shape, dtypes.int64)
     with name_scope(name, "SparseReshape") as scope:
         sparse = _sparse(sp_input)
-        wanted = math_ops.cast(convert_to_tensor(shape, None, "shape", dtypes.int64), dtypes.int64)
         indices, full = gen_ops.sparse_reshape(sparse.indices, sparse.dense_shape, wanted, name=scope)
-        return SparseTensor(indices, sparse.values, _reshaped(sparse, constant_value(wanted)) or full)
+        return SparseTensor(indices, array_ops.identity(sparse.values), _reshaped(sparse, constant_value(wanted)) or full)
 
 
 def _reshaped(sparse: SparseTensor, wanted: Any) -> Optional[List[int]]:

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import millrace as tf
 from millrace.protos import definitions, message, text_format
 from millrace.protos.message import DecodeError
 
@@ -228,3 +229,41 @@ def test_graphs_of_objects_are_the_bytes_of_1_15():
     tensor = definitions.TensorProto(dtype=20)
     tensor.resource_handle_val.add(name="h", hash_code=1 << 63).dtypes_and_shapes.add(dtype=3)
     assert tensor.SerializeToString().hex() == "081472121a0168208080808080808080800132020803"
+
+
+def test_large_graphs_are_written_without_messages_of_their_nodes(tmp_path):
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [None, 2], "x")
+        for i in range(300):
+            x = tf.nn.relu(tf.add(x, 1.0, name="a" * 60 + str(i)))
+        tf.Variable(1.0, name="last")
+        whole = graph.as_graph_def(add_shapes=True)
+        assert whole._raw() is not None and len(whole._raw()) >= 1 << 16
+        made = tf.train.export_meta_graph(str(tmp_path / "model.meta"))
+        assert made.graph_def._raw() is not None and {op.name for op in made.meta_info_def.stripped_op_list.op} >= {"Add", "Relu", "Placeholder"}
+        plain = graph.as_graph_def()
+        for node, bare in zip(whole.node, plain.node):  # looked at now
+            shapes = [t.shape.as_proto() for t in graph.get_operation_by_name(node.name).outputs]
+            assert list(node.attr["_output_shapes"].list.shape) == shapes
+            del node.attr["_output_shapes"]
+            assert node == bare
+        version = graph.version
+        tf.constant(1.0, name="later")
+        assert [n.name for n in graph.as_graph_def(from_version=version, add_shapes=True).node] == ["later"]
+        assert tf.MetaGraphDef.FromString((tmp_path / "model.meta").read_bytes()) == made
+    plain.node[0].attr["_output_shapes"].list.shape.add(unknown_rank=True)
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(plain, name="")
+        shapes = graph.as_graph_def(add_shapes=True).node[0].attr["_output_shapes"].list.shape
+        assert [[d.size for d in s.dim] for s in shapes] == [[-1, 2]]
+
+
+def test_copies_of_large_messages_are_looked_at_later():
+    message = tf.GraphDef()
+    for i in range(2000):
+        message.node.add(name="a" * 40 + str(i), op="NoOp")
+    holder = tf.MetaGraphDef()
+    holder.graph_def.CopyFrom(message)
+    assert holder.graph_def._raw() is not None and holder.HasField("graph_def")
+    message.node[0].name = "b"
+    assert holder.graph_def.node[0].name == "a" * 40 + "0" and len(holder.graph_def.node) == 2000

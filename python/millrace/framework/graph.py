@@ -90,22 +90,26 @@ class Graph(_core.Graph):
 
     def as_graph_def(self, from_version: Optional[int] = None, add_shapes: bool = False) -> Any:
         """The graph as a GraphDef message; the operations made after a version (Graph.version) alone, if one is given."""
-        from millrace.protos import definitions
+        from millrace.protos import definitions, graph_bytes
 
-        graph_def = definitions.GraphDef.FromString(self._graph_def())
-        if from_version is not None:
-            later = [node for node in graph_def.node if self._find(node.name)._id > from_version]
-            graph_def.ClearField("node")
-            graph_def.node.extend(later)
-        if add_shapes:
-            unknown = TensorShape(None)  # for handles: of some TensorFlow says [2], of some that they are scalars
-            for node in graph_def.node:
-                outputs = self._find(node.name).outputs
-                shapes = [(unknown if t.dtype == resource else t.get_shape()).as_proto() for t in outputs]
-                node.attr["_output_shapes"].Clear()  # what was imported may have had some
-                node.attr["_output_shapes"].list.shape.extend(shapes)
-                node.attr["_output_shapes"].list.SetInParent()
-        return graph_def
+        known: Dict[Any, bytes] = {}  # shapes as they are written
+
+        def shape(tensor: Any) -> bytes:
+            found = TensorShape(None) if tensor.dtype == resource else tensor.get_shape()  # handles: of some TensorFlow says [2], of some scalar
+            key = None if found.ndims is None else tuple(found.as_list())
+            if key not in known:
+                known[key] = found.as_proto().SerializeToString()
+            return known[key]
+
+        def is_later(name: str) -> bool:
+            return bool(self._find(name)._id > from_version)
+
+        written = self._graph_def()
+        if from_version is not None or add_shapes:
+            written = graph_bytes.edited(
+                written, None if from_version is None else is_later, (lambda name: tuple(shape(t) for t in self._find(name).outputs)) if add_shapes else None
+            )
+        return definitions.GraphDef.parsed_later(written)
 
     def get_operation_by_name(self, name: str) -> Operation:
         """The operation of that name. KeyError when there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Type
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIRE = {"double": _FIXED64, "fixed64": _FIXED64, "sfixed64": _FIXED64, "float": _FIXED32, "fixed32": _FIXED32, "string": _BYTES, "bytes": _BYTES}
@@ -396,7 +396,10 @@ class Message:
             return
         data = other.SerializeToString()
         self.Clear()
-        self.MergeFromString(data)
+        if len(data) >= _LATER:
+            self._parse_later(data)
+        else:
+            self.MergeFromString(data)
         self._touch()
 
     def SerializeToString(self, deterministic: bool = False) -> bytes:
@@ -517,6 +520,16 @@ class Message:
         made.MergeFromString(data)
         return made
 
+    @classmethod
+    def parsed_later(cls, data: bytes) -> Any:
+        """A new message of bytes that are known to be one: looked at when somebody asks, if they are many."""
+        made = cls()
+        if len(data) >= _LATER:
+            made._parse_later(data)
+        else:
+            made.MergeFromString(data)
+        return made
+
     def MergeFromString(self, data: Any) -> int:
         """Takes over what the bytes encode. DecodeError when they encode no message."""
         if isinstance(data, str):
@@ -634,6 +647,27 @@ def _part(data: memoryview, at: int) -> Tuple[memoryview, int]:
     if at + size > len(data):
         raise DecodeError("Error parsing message: truncated")
     return data[at : at + size], at + size
+
+
+def fields_of(data: memoryview) -> Iterator[Tuple[int, memoryview, Optional[memoryview]]]:
+    """(number, the whole field, what is in it if that has a length) of each field of a message."""
+    at = 0
+    while at < len(data):
+        start = at
+        tag, at = _get_varint(data, at)
+        part = None
+        if tag & 7 == _BYTES:
+            part, at = _part(data, at)
+        else:
+            at = _skip(data, at, tag & 7)
+        yield tag >> 3, data[start:at], part
+
+
+def put_bytes(out: bytearray, number: int, part: Any) -> None:
+    """Adds a field of bytes to a message."""
+    _put_varint(out, number << 3 | _BYTES)
+    _put_varint(out, len(part))
+    out += part
 
 
 def _skip(data: memoryview, at: int, wire: int) -> int:

@@ -14,7 +14,7 @@ from millrace.framework.library_names import prepend_name_scope, strip_name_scop
 from millrace.framework.proto_functions import get_collection_proto_type, get_from_proto_function, get_to_proto_function, register_proto_function
 from millrace.ops.control_flow_contexts import CondContext, WhileContext
 from millrace.ops.variables import Variable
-from millrace.protos import definitions, text_format
+from millrace.protos import definitions, graph_bytes, text_format
 
 _UNBOUND = "$unbound_inputs_"  # in front of the name of an input that lies outside of the scope
 _SAVER_OPS = ("SaveV2", "Save", "SaveSlices", "SaveSlice", "RestoreV2", "Restore", "RestoreSlice")
@@ -30,8 +30,9 @@ register_proto_function(GraphKeys.WHILE_CONTEXT, definitions.WhileContextDef, Wh
 
 def ops_used_by_graph_def(graph_def: Any) -> List[str]:
     """The op types of a graph and of the functions that it calls, without the names of functions."""
-    functions = {f.signature.name: f for f in graph_def.library.function}
-    seen, found, waiting = set(), set(), [node.op for node in graph_def.node]
+    waiting, library = graph_bytes.op_types(graph_def.SerializeToString())
+    functions = {f.signature.name: f for f in library.function}
+    seen, found = set(), set()
     while waiting:
         name = waiting.pop()
         if name in functions:

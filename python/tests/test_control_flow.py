@@ -94,3 +94,9 @@ def test_tensors_of_a_loop_that_could_not_be_made_are_shown():
             tf.while_loop(lambda i: i < 3, body, [0])
         assert [repr(t) for t in kept] == ["<tf.Tensor '(removed):0' dtype=int32, of a loop or branch that could not be made>"] * 2
         assert repr(kept[0].op) == "<tf.Operation '(removed)' type=(removed)>"
+
+
+def test_an_array_says_which_type_it_does_not_take():
+    flow = tf.TensorArray(tf.float32, 3).write(0, "text").flow
+    with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="TensorArray dtype is float but Op is trying to write dtype string"):
+        sess.run(flow)

@@ -232,3 +232,11 @@ def test_axes_that_are_not_there_are_refused_in_the_step():
     total = tf.sparse_reduce_sum(tf.SparseTensor([[0, 0]], [1.0], [2, 2]), [5])
     with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="Invalid reduction dimension 5, for input with 2 dimensions."):
         session.run(total)
+
+
+@pytest.mark.parametrize("sparse, dense", [([2, 1, 3], [3, 4, 1]), ([2, 3], [3, 3, 3])])
+def test_dense_operands_that_do_not_broadcast_to_sparse_ones(sparse, dense):
+    with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError) as error:
+        sess.run((tf.SparseTensor([[0] * len(sparse)], [1.0], sparse) * tf.ones(dense)).values)
+    told = "broadcasts dense to sparse only; got incompatible shapes: [%s] vs. [%s]" % (",".join(map(str, sparse)), ",".join(map(str, dense)))
+    assert told in str(error.value)

@@ -91,8 +91,8 @@ Status TensorArray::WriteMany(absl::Span<const int64_t> indices, absl::Span<cons
 Status TensorArray::WriteLocked(int64_t index, const Tensor& value) {
   if (value.dtype() != options_.dtype) {
     return InvalidArgument(
-        "TensorArray ", name(), ": Could not write to TensorArray index ", index, " because the value dtype is ",
-        DTypeName(value.dtype()), " but TensorArray dtype is ", DTypeName(options_.dtype), ".");
+        "TensorArray ", name(), ": Could not write to TensorArray index ", index, ": TensorArray dtype is ",
+        DTypeName(options_.dtype), " but Op is trying to write dtype ", DTypeName(value.dtype()), ".");
   }
   if (index < 0 || (!options_.dynamic_size && index >= elements_.size())) {
     return InvalidArgument("TensorArray ", name(), ": Tried to write to index ", index,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <complex>
 
+#include "absl/strings/str_join.h"
 #include "kernels/cpu/engine/index_arithmetic.h"
 #include "kernels/cpu/engine/index_rows.h"
 #include "kernels/cpu/engine/index_scatter.h"
@@ -15,18 +16,16 @@ namespace {
 // For each element of the sparse tensor, the position of what stands at its place in a dense one that is broadcast.
 StatusOr<std::vector<int64_t>> PlacesIn(const Tensor& dense, const SparseArg& s) {
   const int64_t offset = s.rank - dense.rank();
-  if (offset < 0) {
-    return InvalidArgument(
-        "only the dense operand is broadcast, but it has rank ", dense.rank(), " and the sparse one ", s.rank);
-  }
+  const auto incompatible = [&] {
+    return InvalidArgument("SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: [",
+                           absl::StrJoin(s.dims(), s.dims() + s.rank, ","), "] vs. ", dense.shape().ToString());
+  };
+  if (offset < 0) return incompatible();
   std::vector<int64_t> strides(static_cast<size_t>(s.rank), 0);
   int64_t stride = 1;
   for (int d = dense.rank() - 1; d >= 0; --d) {
     const int64_t size = dense.dim(d), wanted = s.dims()[offset + d];
-    if (size != wanted && size != 1) {
-      return InvalidArgument("only the dense operand is broadcast, but its shape is ", dense.shape().ToString(),
-                             ", and dimension ", offset + d, " of the sparse one is ", wanted);
-    }
+    if (size != wanted && size != 1) return incompatible();
     strides[static_cast<size_t>(offset + d)] = size == 1 ? 0 : stride;
     stride *= size;
   }

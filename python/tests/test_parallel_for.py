@@ -139,3 +139,27 @@ def test_jacobians_of_what_does_not_depend_are_none_or_zeros():
         assert own[1, 0, 1, 0] == 6.0 and none.shape == (2, 2, 2, 3) and not none.any()
         none = session.run(tape.batch_jacobian(y, other, unconnected_gradients=zero))
         assert none.shape == (2, 2, 3) and not none.any()
+
+
+def test_jacobians_behind_loops():
+    w = tf.constant([[0.5, -1.0], [2.0, 0.25]])
+    x = tf.constant([[1.0, 2.0], [3.0, -1.0]])
+    y = tf.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w))), [0, x])[1]
+    straight = x
+    for _ in range(3):
+        straight = tf.tanh(tf.matmul(straight, w))
+    for pfor in (True, False):
+        made = parallel_for.batch_jacobian(y, x, use_pfor=pfor), parallel_for.jacobian(y, [w, x], use_pfor=pfor)
+        want = parallel_for.batch_jacobian(straight, x), parallel_for.jacobian(straight, [w, x])
+        assert made[0].shape.as_list() == [2, 2, 2] and made[1][0].shape.as_list() == [2, 2, 2, 2]
+        for got, wanted in zip(tf.contrib.framework.nest.flatten(run(made)), tf.contrib.framework.nest.flatten(run(want))):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5)
+    hessian = parallel_for.jacobian(parallel_for.jacobian(y[0, 0], x), x)
+    np.testing.assert_allclose(run(hessian), run(parallel_for.jacobian(parallel_for.jacobian(straight[0, 0], x), x)), rtol=1e-4)
+    rows = tf.placeholder(tf.float32, [None, 2])
+    looped = tf.while_loop(lambda i, h: i < 3, lambda i, h: (i + 1, h * h), [0, rows], [tf.TensorShape([]), rows.shape])[1]
+    with pytest.raises(NotImplementedError, match="here an unknown number of times"):
+        parallel_for.jacobian(looped, rows)
+    mask = tf.stop_gradient(tf.map_fn(lambda v: v + 1.0, tf.ones([300])))  # a loop that does not depend on what is asked for
+    inputs = tf.ones([300])
+    np.testing.assert_array_equal(run(parallel_for.jacobian(inputs * mask, inputs)), 2 * np.eye(300))

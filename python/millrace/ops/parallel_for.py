@@ -15,7 +15,7 @@ from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import SparseTensor
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Operation, control_dependencies, name_scope
+from millrace.framework.graph import Operation, Tensor, control_dependencies, name_scope
 from millrace.framework.static_values import constant_value
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, check_ops, control_flow_ops, gen_ops, gradients, math_ops
@@ -178,7 +178,8 @@ def jacobian(output: Any, inputs: Any, use_pfor: bool = True, parallel_iteration
     def row(i: Any) -> Any:
         return gradients.gradients(array_ops.gather(rows, i), flat)
 
-    made = _stacked(row, [output.dtype] * len(flat), array_ops.shape(rows)[0] if count is None else count, use_pfor, parallel_iterations)
+    count = array_ops.shape(rows)[0] if count is None else count
+    made = _stacked(row, [output.dtype] * len(flat), count, use_pfor, parallel_iterations, _behind_loops(output, flat))
     found = []
     for value, given in zip(made, flat):
         if value is not None:
@@ -207,7 +208,7 @@ def batch_jacobian(output: Any, inp: Any, use_pfor: bool = True, parallel_iterat
     def row(i: Any) -> Any:
         return gradients.gradients(array_ops.gather(rows, i, axis=1), inp)[0]
 
-    made = _stacked(row, output.dtype, width, use_pfor, parallel_iterations)
+    made = _stacked(row, output.dtype, width, use_pfor, parallel_iterations, _behind_loops(output, [inp]))
     if made is None:
         return None
     made = array_ops.transpose(array_ops.reshape(made, array_ops.stack([width, batch, -1])), [1, 0, 2])
@@ -216,7 +217,44 @@ def batch_jacobian(output: Any, inp: Any, use_pfor: bool = True, parallel_iterat
     return made
 
 
-def _stacked(row: Any, kinds: Any, count: Any, use_pfor: bool, parallel_iterations: Optional[int]) -> Any:
+def _behind_loops(output: Tensor, inputs: List[Any]) -> int:
+    """How many operations lie between the inputs and the output; 0 where no loop does. The gradient of a loop can be taken in no other loop."""
+    readers: Dict[Operation, List[Operation]] = {}  # by what they read
+    seen, stack = {output.op}, [output.op]
+    while stack:
+        op = stack.pop()
+        for source in {t.op for t in op.inputs}:
+            readers.setdefault(source, []).append(op)
+            if source not in seen:
+                seen.add(source)
+                stack.append(source)
+    stack = [convert_to_tensor(x).op for x in inputs] + [op for op in seen if op.type.startswith("StackPop")]  # what a loop has kept for its gradient
+    seen = set(stack)
+    while stack:
+        for op in readers.get(stack.pop(), ()):
+            if op not in seen:
+                seen.add(op)
+                stack.append(op)
+    return len(seen) if any(op.type in ("Exit", "RefExit") for op in seen) else 0
+
+
+_MOST_OPERATIONS = 10_000  # rows times operations: their gradients are some times as many, which takes seconds
+
+
+def _stacked(row: Any, kinds: Any, count: Any, use_pfor: bool, parallel_iterations: Optional[int], behind_loops: int) -> Any:
+    """The rows of a Jacobian. Behind loops each has gradients of its own."""
+    if behind_loops:
+        if not isinstance(count, int) or count * behind_loops > _MOST_OPERATIONS:
+            told = "%d times %d operations" % (count, behind_loops) if isinstance(count, int) else "an unknown number of times %d operations" % behind_loops
+            raise at_user_line(
+                NotImplementedError(
+                    "The Jacobian of what a loop makes needs gradients of its own for each row, here %s, and at most %d are taken: state the "
+                    "shape, use tf.gradients of the elements that matter, or a loop in Python (tf.nn.static_rnn)." % (told, _MOST_OPERATIONS)
+                )
+            )
+        columns = list(zip(*[nest.listed(row(i)) for i in range(count)]))
+        made = [None if column[0] is None else array_ops.stack([convert_to_tensor(value) for value in column]) for column in columns]
+        return made if isinstance(kinds, list) else made[0]
     if use_pfor:
         return pfor(row, count, parallel_iterations)
     return for_loop(row, kinds, count, parallel_iterations)

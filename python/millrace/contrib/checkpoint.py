@@ -20,7 +20,7 @@ from millrace.train.object_names import object_metadata
 from millrace.train.saver import NewCheckpointReader
 from millrace.train.tracking import AutoTrackable as Checkpointable  # noqa: F401
 from millrace.train.tracking import capture_dependencies, list_objects  # noqa: F401
-from millrace.train.tracking import PythonState as PythonStateWrapper  # noqa: F401
+from millrace.train.tracking import PythonState as PythonStateWrapper
 from millrace.train.tracking import Trackable
 from millrace.train.tracking import Trackable as CheckpointableBase  # noqa: F401
 

@@ -131,10 +131,10 @@ def test_custom_objects_of_old_files_of_mobilenet():
 
 def test_layers_that_the_program_gives():
     class Mine:
-        """As models of object detection have them: keywords only, other widths."""
+        """As models of object detection have them: keywords only, another width of the first layer."""
 
         def Conv2D(self, filters, **kwargs):
-            return tf.keras.layers.Conv2D(filters // 2, **kwargs)
+            return tf.keras.layers.Conv2D(filters // 2 if kwargs["name"] == "Conv1" else filters, **kwargs)
 
         def DepthwiseConv2D(self, **kwargs):
             return tf.keras.layers.DepthwiseConv2D(**dict(kwargs, use_bias=True))

@@ -181,8 +181,10 @@ def test_masked_layers_cells_and_stripped_graphs():
         pruned = session.run(answer)
         frozen = tf.graph_util.convert_variables_to_constants(session, tf.get_default_graph().as_graph_def(), ["answer"])
     assert abs(whole - pruned).max() > 1e-4
-    stripped = model_pruning.strip_pruning_vars_fn(frozen, ["dense/BiasAdd"])
-    assert any(node.name == "dense/mask" for node in frozen.node) and not any("mask" in node.name and "masked" not in node.name for node in stripped.node)
+    stripped = model_pruning.strip_pruning_vars_fn(frozen, ["answer"])
+    assert any(node.name == "dense/mask" for node in frozen.node) and not any(node.name.endswith(("/mask", "/mask/read")) for node in stripped.node)
+    with tf.Graph().as_default(), tf.Session() as session:
+        np.testing.assert_array_equal(session.run(tf.import_graph_def(stripped, return_elements=["answer:0"], name="")[0]), pruned)
 
 
 def test_rates():

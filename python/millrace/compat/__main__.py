@@ -77,7 +77,7 @@ def main() -> None:
     if not given or (not form and given[0].startswith("-") and given[0] != "-"):
         sys.exit("unknown option %s\n%s" % (given[0], USAGE) if given else USAGE)
     program = given[0]
-    if not form and (os.path.isdir(program) or not os.path.exists(program)):
+    if not form and program != "-" and (os.path.isdir(program) or not os.path.exists(program)):
         _refuse("%s is a folder, want a program" % program if os.path.isdir(program) else "%s: there is no such file" % program)
     sys.argv = [form or program] + given[1:]
     sys.path[0] = "" if form == "-c" or program == "-" else os.getcwd() if form == "-m" else os.path.dirname(os.path.abspath(program))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
@@ -22,15 +22,23 @@ def _node_name(tensor_name: str) -> str:
     return tensor_name.split(":")[0]
 
 
-def _tensor_name(node_name: str) -> str:
-    return node_name if ":" in node_name else node_name + ":0"
+def _before_loops(tensor: Any) -> Tuple[Any, Any]:
+    """(the tensor that a loop reads, the innermost Enter that brings it in); (the tensor, None) outside of loops."""
+    enter = None
+    while tensor.op.type in ("Enter", "RefEnter"):
+        enter = enter or tensor.op
+        tensor = tensor.op.inputs[0]
+    return tensor, enter
 
 
-def _values(graph_def: Any, names: List[str]) -> Dict[str, np.ndarray]:
+def _values(graph_def: Any, names: List[str]) -> Dict[str, Tuple[np.ndarray, Any]]:
+    """The products of masks and weights, each with the Enter where it is computed in a loop: cells' are, and have one value all the same."""
     with Graph().as_default() as graph:
         import_graph_def(graph_def, name="")
+        factors = {name: [_before_loops(t) for t in graph.get_operation_by_name(name).inputs] for name in names}
         with Session(graph=graph) as session:
-            return session.run({name: _tensor_name(name) for name in names})
+            found = session.run({name: [tensor for tensor, _ in pair] for name, pair in factors.items()})
+        return {name: (a * b, next((e.node_def for _, e in factors[name] if e is not None), None)) for name, (a, b) in found.items()}
 
 
 def strip_pruning_vars_fn(input_graph_def: Any, output_node_names: List[str]) -> Any:
@@ -41,11 +49,17 @@ def strip_pruning_vars_fn(input_graph_def: Any, output_node_names: List[str]) ->
         if node.name not in values:
             made.node.add().CopyFrom(node)
             continue
-        value = values[node.name]
+        value, enter = values[node.name]
         tf_logging.info("%s has %d values, %1.2f%% zeros", node.name, value.size, 100.0 * np.mean(value == 0))
         constant = made.node.add(name=node.name, op="Const")
         constant.attr["dtype"].CopyFrom(node.attr["T"])
         constant.attr["value"].tensor.CopyFrom(make_tensor_proto(value))
+        if enter is not None:
+            constant.name = node.name + "/value"
+            carried = made.node.add()
+            carried.CopyFrom(enter)
+            carried.name = node.name
+            carried.input[:] = [constant.name]
     return graph_util.extract_sub_graph(made, output_node_names)
 
 

@@ -119,6 +119,9 @@ def test_data_sets_become_record_files(session, tmp_path, compression):
     for _ in range(2):
         session.run(write)
         assert elements(session, tf.data.TFRecordDataset(path, compression)) == [b"a", b"bb", b""]
+    told = tf.placeholder(tf.string, [])
+    session.run(experimental.TFRecordWriter(path, told).write(Dataset.from_tensor_slices(["c"])), {told: compression})
+    assert elements(session, tf.data.TFRecordDataset(path, compression)) == [b"c"]
     with pytest.raises(TypeError, match="scalar `DT_STRING`"):
         experimental.TFRecordWriter(path).write(Dataset.range(3))
 

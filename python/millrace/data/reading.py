@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from typing import Any, Iterator as Values, Optional
+from typing import Any, Iterator as Values
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from millrace.data.generator import from_generator
 from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
-from millrace.framework.graph import Operation, control_dependencies, get_default_graph
+from millrace.framework.graph import Operation, Tensor, control_dependencies, get_default_graph
 from millrace.framework.tensor_shape import TensorShape
 from millrace.ops import array_ops, control_flow_ops, gen_ops
 from millrace.python_io import TFRecordOptions
@@ -62,8 +62,9 @@ class SqlDataset(Dataset):
 class TFRecordWriter:
     """Writes data sets of strings to record files."""
 
-    def __init__(self, filename: Any, compression_type: Optional[str] = None) -> None:
-        self._filename, self._compression = convert_to_tensor(filename, dtypes.string), TFRecordOptions.get_compression_type_string(compression_type)
+    def __init__(self, filename: Any, compression_type: Any = None) -> None:
+        self._filename = convert_to_tensor(filename, dtypes.string)
+        self._compression = compression_type if isinstance(compression_type, Tensor) else TFRecordOptions.get_compression_type_string(compression_type)
 
     def write(self, dataset: Dataset) -> Operation:
         """An operation that writes all elements of a data set, each a record."""

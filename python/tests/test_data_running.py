@@ -103,6 +103,11 @@ def test_states_keep_of_their_shapes_what_no_call_changes(session):
     assert scanned.output_shapes.as_list() == [2, None]
     assert [s.shape for s in found(session, scanned)] == [(2, 1), (2, 2), (2, 3)]
     assert Dataset.range(3).apply(experimental.scan(tf.zeros([2], tf.int64), lambda s, x: (s + x, s))).output_shapes.as_list() == [2]
+    step = tf.constant([1, 10], tf.int64)  # a function may capture tensors beside states of any shape
+    assert [v.tolist() for v in found(session, Dataset.range(3).apply(experimental.scan(step, lambda s, x: (s + step, s))))] == [[1, 10], [2, 20], [3, 30]]
+    sparse = tf.SparseTensor([[0, 1]], step[:1], [1, 2])
+    counted = Dataset.range(2).apply(experimental.scan(sparse, lambda s, x: (tf.SparseTensor(s.indices, s.values + step[1], s.dense_shape), s.values)))
+    assert [v.tolist() for v in found(session, counted)] == [[1], [11]]
     reduced = Dataset.range(3).reduce(tf.zeros([2, 1], tf.int64), lambda state, x: grow(state, x)[0])
     assert reduced.shape.as_list() == [2, None] and session.run(reduced).shape == (2, 4)
     assert Dataset.range(3).reduce(tf.zeros([2], tf.int64), lambda s, x: s + x).shape.as_list() == [2]

@@ -14,20 +14,17 @@ inline constexpr char kNoGradient[] = "a data set is no number";
 inline constexpr char kNoExample[] = "tests of input pipelines bring iterators";
 inline constexpr char kOut[] = "output_types:list(type)>=1; output_shapes:list(shape)>=1";
 
-// Data sets and the settings beside them are scalars.
+// Data sets and the settings beside them are scalars, what lists hold is of any shape.
 inline Status DatasetShape(ShapeContext& c) {
-  for (const char* list :
-       {"components", "other_arguments", "padded_shapes", "filenames", "initial_state", "optimizations"}) {
-    if (const ArgRange r = c.input_arg(list); r.end > r.begin) {
-      for (int i = 0; i < c.num_inputs(); ++i) {
-        const bool is_list = i >= r.begin && i < r.end;
-        const ArgRange captured = c.input_arg("other_arguments");
-        if (!is_list && (i < captured.begin || i >= captured.end)) MR_RETURN_IF_ERROR(c.RequireScalar(i));
-      }
-      return ScalarShape(c);
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    bool is_listed = false;
+    for (const char* list :
+         {"components", "other_arguments", "padded_shapes", "filenames", "initial_state", "optimizations"}) {
+      const ArgRange r = c.input_arg(list);
+      is_listed = is_listed || (i >= r.begin && i < r.end);
     }
+    if (!is_listed) MR_RETURN_IF_ERROR(c.RequireScalar(i));
   }
-  for (int i = 0; i < c.num_inputs(); ++i) MR_RETURN_IF_ERROR(c.RequireScalar(i));
   return ScalarShape(c);
 }
 

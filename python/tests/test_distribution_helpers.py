@@ -50,6 +50,7 @@ def test_scales(helpers):
 
 def test_checks_that_are_built_in_are_named():
     util = names.find("python.ops.distributions.util")
+    assert util.pad is names.find("contrib.distributions.python.ops.distribution_util").pad
     for check in (util.embed_check_nonnegative_integer_form, lambda x, name: util.embed_check_integer_casting_closed(x, tf.int32, name=name)):
         assert run(check(tf.constant([1.0, 2.0]), name="checked")).tolist() == [1, 2]
         with pytest.raises(ValueError, match="At least one of name"):

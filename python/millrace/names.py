@@ -19,7 +19,7 @@ from millrace.framework import not_provided
 
 _TEXT = """
 []
-app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io config = %
+autograph app compat contrib data examples feature_column flags gfile graph_util image initializers keras layers linalg losses metrics nn python_io config = %
 errors = framework.errors
 resource_loader saved_model sets summary test train estimator distributions python sysconfig lookup audio signal profiler = %
 raw_ops = ops.raw_ops
@@ -204,6 +204,9 @@ factorization.python.ops.wals = contrib.factorization_wals_estimator
 factorization.python.ops.gen_factorization_ops = ops.gen_ops
 factorization.python.ops.gen_factorization_ops.wals_compute_partial_lhs_and_rhs = contrib.factorization_wals:wals_compute_partial_lhs_and_rhs
 data deprecated distributions estimator factorization feature_column framework keras layers learn legacy_seq2seq linalg losses metrics rnn seq2seq slim training util = %
+autograph = @
+autograph.convert autograph.to_code autograph.to_graph = autograph:
+autograph.do_not_convert autograph.set_loop_options = autograph.experimental:
 eager = @
 eager.defun = framework.def_function:defun
 eager.function = framework.def_function:function

@@ -13,6 +13,7 @@ import warnings
 from typing import Any, Callable, Dict, List, Set, Tuple
 
 import millrace._core as _core
+from millrace.autograph.conversion import tried
 from millrace.data import components, structure
 from millrace.framework import effects
 from millrace.framework.errors import at_user_line
@@ -95,7 +96,7 @@ class Function:
             known, tables = set(graph.get_operations()), len(graph.get_collection_ref(GraphKeys.TABLE_INITIALIZERS))
             arguments = structure.pack(element_spec, [components.decoded(*pair) for pair in zip(leaves, structure.flatten(element_spec))])
             with effects.kept(graph):
-                made = function(*arguments) if type(arguments) is tuple else function(arguments)  # a named tuple is one argument
+                made = tried(function, *(arguments if type(arguments) is tuple else (arguments,)))  # a named tuple is one argument
             self.returned = convert(made)
             if len(graph.get_collection_ref(GraphKeys.TABLE_INITIALIZERS)) > tables:
                 warnings.warn(

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a function says of AutoGraph (tensorflow.python.autograph.core.ag_ctx).
 
-Python's own statements run while the graph is built: nothing is converted. The status decides what a tensor says that is used as a
-Python bool or iterated over.
+The status decides what a tensor says that is used as a Python bool or iterated over: millrace.autograph converts what it can.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ def do_not_convert(func: Optional[Callable[..., Any]] = None) -> Any:
 def refusal(task: str, instead: str) -> TypeError:
     """The error of a tensor that is asked for what only its value has."""
     reasons = {
-        Status.DISABLED: "is not allowed: AutoGraph is disabled in this function, and Millrace has none",
-        Status.ENABLED: "is not allowed: AutoGraph did not convert this function; Millrace has no AutoGraph",
+        Status.DISABLED: "is not allowed: AutoGraph is disabled in this function",
+        Status.ENABLED: "is not allowed: AutoGraph did not convert this function",
         Status.UNSPECIFIED: "is not allowed in Graph execution",
     }
     return OperatorNotAllowedInGraphError("%s %s. %s" % (task, reasons[control_status_ctx().status], instead))
@@ -82,4 +81,4 @@ class Base:
 
     def __init__(self, *unused: Any, **kwargs: Any) -> None:
         del kwargs  # whatever they are
-        raise at_user_line(NotImplementedError("%s: Millrace has no AutoGraph. Use tf.cond and tf.while_loop." % type(self).__name__))
+        raise at_user_line(NotImplementedError("%s: transformers of programs are not provided; tf.autograph.to_graph converts functions" % type(self).__name__))

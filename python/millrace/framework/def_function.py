@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tf.function, tf.contrib.eager.defun and tf.compat.v1.wrap_function: Python functions as functions of the graph, one for each kind of arguments.
 
-A call is a node that calls the function. Python's own statements run while the function is built: where they ask for the value of a tensor,
-tf.cond and tf.while_loop are to be used."""
+A call is a node that calls the function. Python's statements on tensors become operations, unless autograph is False (millrace.autograph)."""
 
 from __future__ import annotations
 
@@ -132,11 +131,11 @@ class Function:
     (defun), or in its first call alone (tf.function)."""
 
     def __init__(
-        self, python_function: Callable[..., Any], name: str, input_signature: Any = None, once: bool = True, attributes: Any = None, instance: Any = None
+        self, python_function: Callable[..., Any], name: str, input_signature: Any = None, once: bool = True, attributes: Any = None, autograph: bool = False
     ) -> None:
         functools.update_wrapper(self, python_function, updated=())
+        self._autograph = autograph
         self._python_function, self._name, self._once, self._attributes = python_function, name, once, attributes
-        self._instance = instance
         self._signature = inspect.signature(python_function)
         if input_signature is not None and not isinstance(input_signature, (list, tuple)):
             raise at_user_line(TypeError("input_signature must be either a tuple or a list, received %s" % type(input_signature)))
@@ -163,12 +162,20 @@ class Function:
 
             @functools.wraps(self._python_function)
             def call(*args: Any, **kwargs: Any) -> Any:
-                return self._python_function(held(), *args, **kwargs)
+                return self._to_run()(held(), *args, **kwargs)
 
             bound = Function(call, self._name, self.input_signature, self._once, self._attributes)
             bound._signature = inspect.signature(method)
             self._bound[instance] = bound
         return self._bound[instance]
+
+    def _to_run(self) -> Callable[..., Any]:
+        """What builds the body of the function as a method."""
+        if not self._autograph:
+            return self._python_function
+        from millrace.autograph.conversion import converted
+
+        return converted(self._python_function)  # type: ignore[no-any-return]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results of a node that calls the function."""
@@ -234,7 +241,9 @@ class Function:
             return made[-1]
 
         parameters = [p.name for p in self._signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        graph = func_graph_from_py_func(self._name, self._python_function, *specs, arg_names=parameters, make_variable=make)  # type: ignore[misc]
+        graph = func_graph_from_py_func(  # type: ignore[misc]
+            self._name, self._python_function, *specs, autograph=self._autograph, arg_names=parameters, make_variable=make
+        )
         if made:
             self._has_variables = True
             self._kept = [*getattr(self, "_kept", ()), *made]  # variables that nothing else holds
@@ -265,10 +274,10 @@ def _key(specs: Any) -> Any:
     return of(specs)
 
 
-def _decorator(once: bool, func: Any, input_signature: Any, attributes: Any = None) -> Any:
+def _decorator(once: bool, func: Any, input_signature: Any, autograph: bool, attributes: Any = None) -> Any:
     def made(inner: Any) -> Function:
         name = getattr(inner, "__name__", type(inner).__name__).strip("<>")
-        return Function(inner, name, input_signature, once, attributes)
+        return Function(inner, name, input_signature, once, attributes, autograph)
 
     return made if func is None else made(func)
 
@@ -283,18 +292,18 @@ def function(
 ) -> Any:
     """A decorator: calls of the function become calls of a function of the graph.
 
-    Variables, resources, may be made in the first call alone. Python's own statements run while the function is built: `autograph` and the
-    experimental arguments change nothing."""
-    del autograph, experimental_autograph_options, experimental_relax_shapes, experimental_compile  # how it is built, never what it computes
-    return _decorator(True, func, input_signature)
+    Variables, resources, may be made in the first call alone. With `autograph`, Python's statements on tensors become operations; the experimental
+    arguments change nothing."""
+    del experimental_autograph_options, experimental_relax_shapes, experimental_compile  # how it is built, never what it computes
+    return _decorator(True, func, input_signature, autograph)
 
 
 def defun(
     func: Any = None, input_signature: Any = None, autograph: bool = True, experimental_autograph_options: Any = None, experimental_relax_shapes: bool = False
 ) -> Any:
     """A decorator as tf.function, of a function that may make variables for each kind of arguments."""
-    del autograph, experimental_autograph_options, experimental_relax_shapes  # how it is built, never what it computes
-    return _decorator(False, func, input_signature)
+    del experimental_autograph_options, experimental_relax_shapes  # how it is built, never what it computes
+    return _decorator(False, func, input_signature, autograph)
 
 
 def defun_with_attributes(
@@ -306,8 +315,8 @@ def defun_with_attributes(
     experimental_relax_shapes: bool = False,
 ) -> Any:
     """A decorator as defun; its functions get attributes."""
-    del autograph, experimental_autograph_options, experimental_relax_shapes  # how it is built, never what it computes
-    return _decorator(False, func, input_signature, attributes)
+    del experimental_autograph_options, experimental_relax_shapes  # how it is built, never what it computes
+    return _decorator(False, func, input_signature, autograph, attributes)
 
 
 class WrappedFunction(ConcreteFunction):

@@ -188,9 +188,13 @@ def func_graph_from_py_func(
 ) -> FuncGraph:
     """The body of a Python function of arguments: tensors and their specs become placeholders, other values are what they are.
 
-    `make_variable(next_creator, arguments)` makes its variables, in the graph outside. Python's own statements run while the body is built,
-    with and without `autograph`."""
-    del autograph, autograph_options, override_flat_arg_shapes  # there is no autograph, and specs say the shapes
+    `make_variable(next_creator, arguments)` makes its variables, in the graph outside. With `autograph`, Python's statements on tensors become
+    operations."""
+    del autograph_options, override_flat_arg_shapes  # nothing can be chosen, and specs say the shapes
+    if autograph:
+        from millrace.autograph.conversion import converted
+
+        python_func = converted(python_func)
     graph = func_graph or FuncGraph(name, collections, capture_by_value)
     args, kwargs = tuple(args if signature is None else signature), dict(kwargs or {})
     made_variables: List[Any] = []

@@ -47,8 +47,6 @@ tpu:
     tf.estimator.tpu.TPUEstimator with use_tpu=False, or tf.train and tf.estimator: there are no TPUs
 lite:
     tf.saved_model
-autograph:
-    tf.cond and tf.while_loop: Python's own statements run while the graph is built
 xla:
     sessions as they are: graphs are compiled by the session
 mlir:
@@ -138,7 +136,6 @@ _CONTRIB = {
     "cloud": "files of this machine",
     "bigtable": "tf.data",
     "lite": "tf.saved_model",
-    "autograph": "tf.cond and tf.while_loop",
     "ffmpeg": "tf.audio, for WAV files",
 }
 _USE = "what of tf.contrib is there (dir(tf.contrib) lists it), or a public name of tf"

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from millrace.autograph.conversion import tried
 from millrace.framework import dtypes, nest
 from millrace.framework.composite_tensors import CompositeTensor
 from millrace.framework.convert import convert_to_tensor
@@ -389,7 +390,7 @@ class Layer(Parts):
         given = casting.cast_inputs(self, tensors) if self._casts else tensors
         try:
             with self._reading_variables():
-                return self.call(arranged(given, form), *args, **kwargs)
+                return tried(self.call, arranged(given, form), *args, **kwargs)
         except OperatorNotAllowedInGraphError as error:
             raise at_user_line(
                 TypeError(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test starts with an empty default graph, and with variables by reference: estimators of boosted trees change that for all, as in TensorFlow."""
 
+import sys
+
 import pytest
 
 import millrace as tf
@@ -11,3 +13,10 @@ def empty_graph():
     tf.reset_default_graph()
     tf.disable_resource_variables()
     yield
+
+
+def pytest_report_teststatus(report, config):
+    """Where nobody watches, only what failed is worth a letter: logs are cut in the middle, and dots push out the reasons."""
+    if sys.__stdout__.isatty() or config.option.verbose > 0 or report.failed or hasattr(report, "wasxfail"):
+        return None
+    return (report.outcome, "", "") if report.skipped or report.when == "call" else None

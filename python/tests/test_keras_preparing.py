@@ -181,9 +181,9 @@ def test_weights_without_names_and_inputs_that_are_no_tensors():
     assert layer.plain.name == "Variable:0" and layer.losses[0].op.name.startswith("Variable_1/Regularizer") and layer(thing) is thing
     assert [name for name, _ in layer._checkpoint_dependencies] == ["Variable", "Variable_1", "plain", "shaped"]
 
-    class Decides(keras.layers.Layer):
+    class Decides(keras.layers.Layer):  # by what no conversion reaches
         def call(self, x):
-            return x if tf.reduce_sum(x) > 0 else -x
+            return [i * x for i in range(3) if tf.reduce_sum(x) > i][0]
 
     with pytest.raises(TypeError, match="attempting to use Python control flow in a layer"):
         Decides()(tf.ones((1,)))

@@ -328,6 +328,15 @@ def test_partial_runs_deadlines_and_closing():
         assert seen
 
 
+def test_the_deadline_of_a_step_holds_for_the_session_that_it_makes():
+    with tf.Graph().as_default(), tf.Session("grpc://localhost:%d" % _unused_port()) as session:
+        x = tf.constant(1)
+        start = time.monotonic()
+        with pytest.raises(tf.errors.DeadlineExceededError, match="waited 300ms: server localhost"):
+            session.run(x, options=tf.RunOptions(timeout_in_ms=300))
+        assert time.monotonic() - start < 60
+
+
 def _start(cluster, job, task):
     made = subprocess.Popen(
         [sys.executable, "-m", "millrace", "serve", "--cluster", cluster, "--job", job, "--task", str(task)],

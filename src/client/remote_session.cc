@@ -144,7 +144,10 @@ class RemoteSession final : public Session, public Interruptible {
              wire::RunMetadata* metadata) override {
     RunSessionStepRequest request;
     MR_ASSIGN_OR_RETURN(request.signature, SignatureOf(feeds, fetches, targets));
-    MR_ASSIGN_OR_RETURN(request.session, SessionWithWholeGraph());
+    const bool has_timeout = options && options->timeout_in_ms > 0;
+    MR_ASSIGN_OR_RETURN(
+        request.session,
+        SessionWithWholeGraph(has_timeout ? absl::Milliseconds(options->timeout_in_ms) : TimeoutOf(config_)));
     request.feed_values.assign(feed_values.begin(), feed_values.end());
     request.has_options = options != nullptr;
     if (options) request.options = *options;
@@ -156,7 +159,7 @@ class RemoteSession final : public Session, public Interruptible {
                                         absl::Span<Node* const> targets) override {
     SetUpPartialRunRequest request;
     MR_ASSIGN_OR_RETURN(request.signature, SignatureOf(feeds, fetches, targets));
-    MR_ASSIGN_OR_RETURN(request.session, SessionWithWholeGraph());
+    MR_ASSIGN_OR_RETURN(request.session, SessionWithWholeGraph(TimeoutOf(config_)));
     MR_ASSIGN_OR_RETURN(SetUpPartialRunResponse response,
                         master_.Call(&MasterInterface::SetUpPartialRun, NewCall(), std::move(request)));
     return std::move(response.partial_run);
@@ -180,7 +183,7 @@ class RemoteSession final : public Session, public Interruptible {
                                 absl::Span<Node* const> targets) override {
     ExplainStepRequest request;
     MR_ASSIGN_OR_RETURN(request.signature, SignatureOf(feeds, fetches, targets));
-    MR_ASSIGN_OR_RETURN(request.session, SessionWithWholeGraph());
+    MR_ASSIGN_OR_RETURN(request.session, SessionWithWholeGraph(TimeoutOf(config_)));
     MR_ASSIGN_OR_RETURN(
         ExplainStepResponse response, master_.Call(&MasterInterface::ExplainStep, NewCall(), std::move(request)));
     return Explanation{std::move(response.text), std::move(response.json)};
@@ -281,18 +284,23 @@ class RemoteSession final : public Session, public Interruptible {
       MR_RETURN_IF_ERROR(CheckOpen());
       if (!session_.empty()) return session_;
     }
-    return SessionWithWholeGraph();
+    return SessionWithWholeGraph(TimeoutOf(config_));
   }
   // The session once it has all nodes that the graph has now.
-  StatusOr<std::string> SessionWithWholeGraph() {
+  StatusOr<std::string> SessionWithWholeGraph(absl::Duration timeout) {
     {
       absl::MutexLock lock(&mu_);
       MR_RETURN_IF_ERROR(CheckOpen());
-      master_.env().Await(mu_, absl::Condition(+[](bool* sending) { return !*sending; }, &is_sending_));
+      const absl::Condition nobody_sends(+[](bool* sending) { return !*sending; }, &is_sending_);
+      if (!master_.env().Await(mu_, nobody_sends, timeout)) {
+        return DeadlineExceeded("waited ", absl::FormatDuration(timeout),
+                                " for another call, which makes the session or extends its graph");
+      }
       MR_RETURN_IF_ERROR(CheckOpen());
       is_sending_ = true;
     }
-    const Status s = SendGraph();  // without the lock, since it may wait, and come back here by the interrupt check
+    const Status s =
+        SendGraph(timeout);  // without the lock, since it may wait, and come back here by the interrupt check
     std::string orphan;
     absl::MutexLock lock(&mu_);
     is_sending_ = false;
@@ -358,9 +366,10 @@ class RemoteSession final : public Session, public Interruptible {
   }
 
   // REQUIRES: is_sending_, by this thread.
-  Status SendGraph() {
+  Status SendGraph(absl::Duration timeout) {
     MR_ASSIGN_OR_RETURN(Growth growth, FindGrowth());
     MasterCall call = NewCall();
+    call.timeout = timeout + kGrace;
     call.cancellation = &closing_;
     std::string session;
     {
@@ -369,7 +378,7 @@ class RemoteSession final : public Session, public Interruptible {
     }
     if (session.empty()) {
       MasterCall wait = call;
-      wait.timeout = TimeoutOf(config_);  // nobody is there who would say it first
+      wait.timeout = timeout;  // nobody is there who would say it first
       MR_RETURN_IF_ERROR(master_.Await(wait));
       MR_ASSIGN_OR_RETURN(
           CreateSessionResponse response,

@@ -100,3 +100,56 @@ def test_an_array_says_which_type_it_does_not_take():
     flow = tf.TensorArray(tf.float32, 3).write(0, "text").flow
     with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="TensorArray dtype is float but Op is trying to write dtype string"):
         sess.run(flow)
+
+
+def grown(*start, shapes=None, step=lambda x: tf.concat([x, x], 0)):
+    return tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, step(x)), [0, *start], shape_invariants=shapes)
+
+
+def test_a_shape_that_changes_in_a_loop_is_told_of_with_its_variable():
+    one, any_size = tf.ones([2], name="one"), tf.placeholder(tf.float32, [None], name="any")
+    said = r"Input tensor 'one:0' enters the loop with shape \(2,\), but has shape %s after one iteration"
+    for shapes, step, after in (
+        (None, lambda x: tf.concat([x, x], 0), r"\(4,\)"),
+        (None, lambda x: any_size, r"\(\?,\)"),
+        ([tf.TensorShape([]), tf.TensorShape([None])], lambda x: x[tf.newaxis], r"\(1, \?\)"),
+    ):
+        with pytest.raises(ValueError, match=said % after):
+            grown(one, shapes=shapes, step=step)
+
+
+@pytest.mark.parametrize("shape", [tf.TensorShape([3]), tf.TensorShape([2, 2]), tf.TensorSpec([3], tf.float32)])
+def test_a_loop_begins_within_its_invariants(shape):
+    with pytest.raises(ValueError, match=r"specified for one:0 is not .* enters the loop with shape \(2,\), but the specified"):
+        grown(tf.ones([2], name="one"), shapes=[tf.TensorShape([]), shape])
+    with pytest.raises(ValueError, match="specified for TensorArray"):
+        grown(tf.TensorArray(tf.float32, 2), shapes=[tf.TensorShape([]), tf.TensorShape([2])], step=lambda x: x)
+
+
+def test_invariants_are_shapes_in_the_structure_of_the_variables():
+    one = tf.ones([2])
+    assert grown(one, shapes=[tf.TensorShape([]), None], step=lambda x: x)[1].shape == [2]  # None: as it begins
+    for wrong in ([tf.TensorShape([]), [2]], [tf.TensorShape([])], tf.TensorShape([2])):
+        with pytest.raises(ValueError, match="same nested structure"):
+            grown(one, shapes=wrong)
+    for wrong in ("a", 3):
+        with pytest.raises(ValueError, match="must be a .possibly nested. list of shapes"):
+            grown(one, shapes=[tf.TensorShape([]), wrong])
+
+
+def test_a_body_returns_the_structure_that_it_takes():
+    pair = [(tf.constant(1.0), tf.constant(2.0))]
+    for result, error in ((lambda p: [p[0]], TypeError), (lambda p: list(p), TypeError), (lambda p: {"a": p[0], "b": p[1]}, TypeError)):
+        with pytest.raises(error, match="same nested structure"):
+            grown(*pair, step=result)
+    with pytest.raises(ValueError, match="same nested structure"):
+        grown({"a": tf.constant(1.0)}, step=lambda x: {"b": x["a"]})
+
+
+def test_a_condition_is_a_function_and_gives_a_bool():
+    with pytest.raises(TypeError, match="^cond must be callable"):
+        tf.while_loop(3, lambda x: x, [1])
+    with pytest.raises(TypeError, match="^body must be callable"):
+        tf.while_loop(lambda x: x < 3, 3, [1])
+    with pytest.raises(TypeError, match="bool"):
+        tf.while_loop(lambda x: x, lambda x: x, [1.0])

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any, List, NoReturn, Sequence
 
 from millrace.framework import nest
 from millrace.framework.composite_tensors import IndexedSlices, SparseTensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape, shape_list
-from millrace.framework.type_spec import RaggedTensorSpec, SparseTensorSpec, TypeSpec, type_spec_from_value
+from millrace.framework.type_spec import RaggedTensorSpec, SparseTensorSpec, TensorSpec, TypeSpec, type_spec_from_value
 from millrace.ops.tensor_array_ops import TensorArray
 
 
@@ -61,18 +61,26 @@ def invariants(shapes: Any, structure: Any) -> Any:
     leaves = nest.flatten(structure)
     if shapes is None and not any(nest.is_sequence_or_composite(leaf) for leaf in leaves):
         return None
-    given = [None] * len(leaves) if shapes is None else nest.flatten_up_to(structure, shapes)
+    given = [None] * len(leaves)
+    if shapes is not None:
+        nest.assert_same_structure(structure, shapes)
+        given = nest.flatten(shapes)
     made: List[Any] = []
     for leaf, shape in zip(leaves, given):
         if isinstance(leaf, TensorArray):
+            if isinstance(shape, TensorShape) and not says_as_much(leaf.flow.shape, shape):
+                _refuse_start(leaf.flow, shape)
             made.append(None)
+        elif shape is not None and not isinstance(shape, (TensorShape, TypeSpec)):
+            raise at_user_line(ValueError("`shapes` must be a (possibly nested) list of shapes. Got %r" % (shape,)))
         elif isinstance(shape, TypeSpec):
-            if not shape.is_compatible_with(leaf):
+            rough = TensorSpec(None, shape.dtype) if isinstance(shape, TensorSpec) else shape  # what a tensor starts with is check_starts'
+            if not rough.is_compatible_with(leaf):
                 raise at_user_line(TypeError("the shape invariant %r is not compatible with the loop variable %r" % (shape, leaf)))
             made.extend(_sizes_of(shape))
         elif is_composite(leaf):
             made.extend(_of_composite(leaf, shape))
-        elif shapes is None:
+        elif shape is None:
             made.append(None)
         else:
             made.append(_sizes(shape))
@@ -121,11 +129,42 @@ def _of_slices(value: IndexedSlices, shape: Any) -> List[Any]:
     return [dims, dims[:1]] + ([[len(dims)]] if value.dense_shape is not None else [])
 
 
+def says_as_much(shape: TensorShape, less: TensorShape) -> bool:
+    """Whether a shape says all that another one does."""
+    dims, known = shape_list(shape), shape_list(less)
+    return known is None or dims is not None and len(dims) == len(known) and all(k in (-1, d) for d, k in zip(dims, known))
+
+
+def check_starts(tensors: Sequence[Tensor], sizes: Any) -> None:
+    """Raises ValueError where a loop's variable begins with a shape that its invariant does not allow. Sizes are as of `invariants`."""
+    for tensor, dims in zip(tensors, sizes or ()):
+        shape = None if dims in (None, -1) else TensorShape([None if d == -1 else d for d in dims])
+        if shape is not None and not says_as_much(tensor.shape, shape):
+            _refuse_start(tensor, shape)
+
+
 def _check_start(part: Tensor, shape: TensorShape) -> None:
     if not part.get_shape().is_compatible_with(shape):
-        raise at_user_line(
-            ValueError(
-                "The shape invariant specified for %s is not compatible with the initial shape of the loop variable. "
-                "It enters the loop with shape %s, but the specified shape invariant is %s." % (part.name, part.get_shape(), shape)
-            )
+        _refuse_start(part, shape)
+
+
+def _refuse_start(part: Tensor, shape: TensorShape) -> NoReturn:
+    raise at_user_line(
+        ValueError(
+            "The shape invariant specified for %s is not compatible with the initial shape of the loop variable. "
+            "It enters the loop with shape %s, but the specified shape invariant is %s." % (part.name, part.get_shape(), shape)
         )
+    )
+
+
+def check_round(start: Sequence[Tensor], shapes: Sequence[TensorShape], results: Sequence[Tensor], told: Sequence[TensorShape] = ()) -> None:
+    """Raises ValueError where a loop's variable has a shape after a round that says less than the one it keeps. `told` are the shapes that
+    the error names as those before, where they are others."""
+    for before, shape, after, entered in zip(start, shapes, results, told or shapes):
+        if not says_as_much(after.shape, shape):
+            raise at_user_line(
+                ValueError(
+                    "Input tensor '%s' enters the loop with shape %s, but has shape %s after one iteration. To allow the shape to vary across "
+                    "iterations, use the `shape_invariants` argument of tf.while_loop to specify a less-specific shape." % (before.name, entered, after.shape)
+                )
+            )

@@ -18,6 +18,8 @@ from millrace.framework.errors import at_user_line
 from millrace.framework.graph import GraphKeys, Operation, Tensor, get_default_graph, name_scope
 from millrace.ops import array_ops, control_flow_util, gen_ops
 from millrace.ops.composite_parts import (
+    check_round,
+    check_starts,
     flat as _flat,
     invariants as _invariants,
     is_composite as _is_composite,
@@ -342,8 +344,9 @@ def while_loop(
     Shapes: cond gives [] of bool; body gives as many values as it takes, of their types.
     Raises: ValueError when a shape or the number of values changes; TypeError when cond or body is no function.
     """
-    if not callable(cond) or not callable(body):
-        raise at_user_line(TypeError("cond and body must be callable."))
+    for fn, what in ((cond, "cond"), (body, "body")):
+        if not callable(fn):
+            raise at_user_line(TypeError("%s must be callable." % what))
     if not loop_vars:
         raise at_user_line(ValueError("No loop variables provided"))
     if parallel_iterations < 1:
@@ -359,6 +362,8 @@ def while_loop(
         structure = nest.pack_sequence_as(loop_vars, [v if _is_composite(v) else convert_to_tensor(v) for v in nest.flatten(loop_vars)])
     start = [_within(get_default_graph(), convert_to_tensor(v)) for v in _flat(structure)]
     latest: List[Any] = [structure]
+    sizes = _invariants(shape_invariants, structure)
+    check_starts(start, sizes)
 
     graph = start[0].graph if start else get_default_graph()
     with graph.as_default():
@@ -366,7 +371,10 @@ def while_loop(
 
     def condition(values: List[Any]) -> List[Any]:
         context._condition_begins(values)
-        return [_within(graph, convert_to_tensor(cond(*_packed(structure, values))))]
+        goes_on = _within(graph, convert_to_tensor(cond(*_packed(structure, values))))
+        if goes_on.dtype.base_dtype != dtypes.bool_:
+            raise at_user_line(TypeError("the condition of a loop must be bool, got %s from %s" % (goes_on.dtype.name, goes_on.name)))
+        return [goes_on]
 
     def step(values: List[Any]) -> List[Any]:
         context._body_begins(values)
@@ -376,26 +384,22 @@ def while_loop(
         since = graph.version
         given = _packed(structure, values)
         result = body(*given)
-        if len(structure) == 1 and not (isinstance(result, (list, builtins.tuple)) and not hasattr(result, "_fields") and len(result) == 1):
+        as_list = isinstance(result, (list, builtins.tuple)) and not hasattr(result, "_fields") and len(result) == 1
+        if not nest.is_sequence_or_composite(result) or len(structure) == 1 and not as_list:
             result = [result]
         flat = _flat(result)
-        if len(flat) != len(start):
-            raise at_user_line(
-                ValueError(
-                    "The two structures don't have the same nested structure. body must return the same number of elements as loop_vars: "
-                    "the loop has %d, and the body returned %d" % (len(start), len(flat))
-                )
-            )
+        if any(v is None for v in flat):
+            raise at_user_line(ValueError("None values not supported."))
+        nest.assert_same_structure(list(given), list(result), expand_composites=True)
         latest[0] = result
         tensors = [convert_to_tensor(v, start[i].dtype.base_dtype if not isinstance(v, Tensor) else None) for i, v in enumerate(flat)]
+        check_round(start, [v.shape for v in values], tensors, [t.shape for t in start])
         return effects.waiting([_within(graph, tensor) for tensor in tensors], graph, since)
 
     around = graph._get_control_flow_context()
     graph._set_control_flow_context(context)
     try:
-        values = _core.while_loop(
-            graph, scope[:-1], start, condition, step, parallel_iterations, not back_prop, bool(swap_memory), limit, _invariants(shape_invariants, structure)
-        )
+        values = _core.while_loop(graph, scope[:-1], start, condition, step, parallel_iterations, not back_prop, bool(swap_memory), limit, sizes)
     finally:
         graph._set_control_flow_context(around)
     context._loop_exits = values

@@ -18,10 +18,10 @@ from millrace.framework.func_graph import FuncGraph, func_graph_from_py_func
 from millrace.framework.function import _Function
 from millrace.framework.function_def_to_graph import function_def_to_graph
 from millrace.framework.graph import Graph, Operation, Tensor, get_default_graph, name_scope
-from millrace.framework.tensor_shape import TensorShape, shape_list
+from millrace.framework.tensor_shape import TensorShape
 from millrace.framework.type_spec import TensorSpec
 from millrace.ops import array_ops, control_flow_util, gen_ops
-from millrace.ops.composite_parts import flat, invariants, packed
+from millrace.ops.composite_parts import check_round, flat, invariants, packed
 from millrace.ops.tensor_array_ops import TensorArray
 
 _EXPERIMENTAL_OUTPUT_ALL_INTERMEDIATES_OVERRIDE: Optional[bool] = None  # gradients find what they need in any case
@@ -275,7 +275,7 @@ def _step(body: Callable[..., Any], structure: Any, count: int, latest: List[Any
 
 def _check_round(start: Sequence[Tensor], shapes: Sequence[TensorShape], results: Sequence[Tensor]) -> None:
     """Raises where a variable's type is another after a round, or its shape says less."""
-    for before, shape, after in zip(start, shapes, results):
+    for before, after in zip(start, results):
         if before.dtype.base_dtype != after.dtype.base_dtype:
             raise at_user_line(
                 TypeError(
@@ -283,14 +283,7 @@ def _check_round(start: Sequence[Tensor], shapes: Sequence[TensorShape], results
                     % (before.name, before.dtype.base_dtype, after.dtype.base_dtype)
                 )
             )
-        sizes, latter = shape_list(shape), shape_list(after.shape)
-        if sizes is not None and (latter is None or len(sizes) != len(latter) or any(s not in (-1, n) for s, n in zip(sizes, latter))):
-            raise at_user_line(
-                ValueError(
-                    "Input tensor '%s' enters the loop with shape %s, but has shape %s after one iteration. To allow the shape to vary across "
-                    "iterations, use the `shape_invariants` argument of tf.while_loop to specify a less-specific shape." % (before.name, shape, after.shape)
-                )
-            )
+    check_round(start, shapes, results)
 
 
 def _get_graph(op: Operation, attribute: str) -> Any:

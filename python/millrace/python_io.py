@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import zlib
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Optional
+
+import numpy as np
 
 import millrace._core as _core
 from millrace.framework.errors import FailedPreconditionError, at_user_line
@@ -24,7 +27,7 @@ class TFRecordOptions:
 
     TFRecordWriter obeys compression_level (0 to 9, -1: zlib's own choice), window_bits, mem_level and compression_strategy (zlib's numbers); a
     window_bits beyond 15 makes a gzip file, as in zlib. compression_method is zlib's only one, 8. flush_mode and the sizes of buffers are when
-    and in which parts bytes are written, not which: zlib's own are used.
+    and in which parts bytes are written, not which: zlib's own are used. A writer refuses numbers that zlib does not take.
     """
 
     compression_type_map = {0: "", 1: "ZLIB", 2: "GZIP"}
@@ -67,6 +70,32 @@ def _kind(options: Any) -> int:
     return _NUMBERS[kind]
 
 
+_RANGES = {
+    "compression_level": range(-1, 10),
+    "mem_level": range(1, 10),
+    "compression_strategy": range(5),
+    "input_buffer_size": range(sys.maxsize),
+    "output_buffer_size": range(2, sys.maxsize),
+}
+_WINDOWS = {"ZLIB": (*range(-15, -8), *range(8, 16), *range(25, 32)), "GZIP": (*range(9, 16), *range(25, 32))}  # what deflateInit2 takes
+
+
+def _checked_numbers(options: Any, kind: str) -> Dict[str, int]:
+    """The numbers that options give. TypeError for what is no integer; ValueError for what zlib refuses, where it is to compress."""
+    given: Dict[str, int] = {}
+    for name in (*_RANGES, "window_bits", "flush_mode"):
+        value = getattr(options, name, None)
+        if value is None:
+            continue
+        if not isinstance(value, (int, np.integer)):
+            raise at_user_line(TypeError("%s of a record file must be an integer, got %r" % (name, value)))
+        allowed: Any = _WINDOWS.get(kind) if name == "window_bits" else _RANGES.get(name)
+        if kind and allowed is not None and value not in allowed:
+            raise at_user_line(ValueError("%s of a record file that %s compresses cannot be %d: zlib does not take it" % (name, kind, value)))
+        given[name] = int(value)
+    return given
+
+
 def _path(path: Any) -> str:
     return os.fsdecode(path)
 
@@ -75,13 +104,11 @@ class TFRecordWriter:
     """Writes records to a file."""
 
     def __init__(self, path: Any, options: Any = None) -> None:
-        def or_default(name: str, default: int) -> int:
-            value = getattr(options, name, None)
-            return default if value is None else value
-
-        zlib_numbers = [or_default(*number) for number in (("compression_level", -1), ("window_bits", 15), ("mem_level", 9), ("compression_strategy", 0))]
+        kind = TFRecordOptions.get_compression_type_string(options)
+        numbers = _checked_numbers(options, kind)
+        obeyed = (("compression_level", -1), ("window_bits", 15), ("mem_level", 9), ("compression_strategy", 0))
         self._closed = False
-        self._writer: Any = _core.RecordWriter(_path(path), TFRecordOptions.get_compression_type_string(options), *zlib_numbers)
+        self._writer: Any = _core.RecordWriter(_path(path), kind, *(numbers.get(name, default) for name, default in obeyed))
 
     def write(self, record: bytes) -> None:
         """Appends a record."""

@@ -305,6 +305,25 @@ def test_compressed_records(tmp_path):
         tf.io.TFRecordOptions("BZIP")
 
 
+@pytest.mark.parametrize("name, wrong, right", [
+    ("compression_level", [-2, 10], -1), ("mem_level", [0, 10], 1), ("compression_strategy", [-1, 5], 4), ("window_bits", [0, 16, 24, 47, -8], 9),
+    ("output_buffer_size", [0, 1], 2), ("input_buffer_size", [-1], 1),
+])  # fmt: skip
+def test_numbers_of_compressed_records_that_zlib_refuses_are_named(tmp_path, name, wrong, right):
+    path = str(tmp_path / "r")
+    for kind in ("ZLIB", "GZIP"):
+        for number in wrong:
+            with pytest.raises(ValueError, match="^%s .* cannot be %d" % (name, number)):
+                tf.io.TFRecordWriter(path, tf.io.TFRecordOptions(kind, **{name: number}))
+        for options in (tf.io.TFRecordOptions(kind, **{name: right}), tf.io.TFRecordOptions("", **{name: wrong[0]})):  # of no use to what is not compressed
+            with tf.io.TFRecordWriter(path, options) as writer:
+                writer.write(b"one")
+            assert list(tf.io.tf_record_iterator(path, options)) == [b"one"]
+    for other in (name, "flush_mode"):
+        with pytest.raises(TypeError, match="^%s .* integer, got 'a'" % other):
+            tf.io.TFRecordWriter(path, tf.io.TFRecordOptions(**{other: "a"}))
+
+
 def test_files_by_their_later_names(tmp_path):
     g = tf.io.gfile
     folder = str(tmp_path / "a" / "b")

@@ -226,3 +226,24 @@ def test_grids_of_windows_that_do_not_fit():
         cell(tf.zeros([1, 4]), tf.zeros([1, cell.state_size]))
     with pytest.raises(ValueError, match="Must specify num_frequency_blocks"):
         contrib.rnn.GridLSTMCell(2)
+
+
+@pytest.mark.parametrize("name, options", [
+    ("CoupledInputForgetGateLSTMCell", {}), ("TimeFreqLSTMCell", {"feature_size": 2, "frequency_skip": 1}), ("IndyGRUCell", {}), ("IndyLSTMCell", {}),
+    ("GridLSTMCell", {"feature_size": 2, "frequency_skip": 1, "num_frequency_blocks": [1]}),
+])  # fmt: skip
+@pytest.mark.parametrize("given", ["ones", {"class_name": "Ones", "config": {}}, tf.ones_initializer])
+def test_initializers_of_cells_have_names(name, options, given):
+    kinds = ("kernel_initializer", "bias_initializer") if name.startswith("Indy") else ("initializer",)
+    make = getattr(tf.contrib.rnn, name)
+    with tf.Graph().as_default(), tf.Session() as session:
+        cell = make(4, **options, **{kind: given for kind in kinds})
+        cell(tf.ones([2, 2]), cell.zero_state(2, tf.float32))
+        session.run(tf.global_variables_initializer())
+        started = [v for v in tf.global_variables() if "kernel_u" not in v.name and ("Indy" in name or "/B" not in v.name)]
+        assert started and all((session.run(v) == 1).all() for v in started)
+        if len(kinds) == 2:
+            assert cell.get_config()["kernel_initializer"]["class_name"] == "Ones"
+    for kind in kinds:
+        with pytest.raises(ValueError, match="Unknown initializer: *another"):
+            make(4, **options, **{kind: "another"})

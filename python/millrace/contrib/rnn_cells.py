@@ -9,6 +9,7 @@ from millrace.framework import arguments, nest
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
 from millrace.framework.tensor_shape import TensorShape
+from millrace.keras import initializers as named
 from millrace.ops import array_ops, init_ops, math_ops, matrix_ops, nn_ops, rnn
 from millrace.ops.rnn_cell import LSTMStateTuple, RNNCell, _depth, _linear, assert_like_rnncell
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
@@ -57,7 +58,7 @@ class CoupledInputForgetGateLSTMCell(_Memory):
         arguments.only(1, num_unit_shards=num_unit_shards or 1)
         arguments.only(1, num_proj_shards=num_proj_shards or 1)
         super().__init__(_reuse=reuse)
-        self._num_units, self._peepholes, self._initializer, self._num_proj = num_units, use_peepholes, initializer, num_proj
+        self._num_units, self._peepholes, self._initializer, self._num_proj = num_units, use_peepholes, named.get(initializer), num_proj
         self._proj_clip, self._forget_bias, self._state_is_tuple, self._activation = proj_clip, forget_bias, state_is_tuple, activation
         self._gains = (norm_gain, norm_shift) if layer_norm else None
 

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from millrace import tf_logging
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
+from millrace.keras import initializers
 from millrace.ops import array_ops, gen_ops, init_ops, matrix_ops, nn_ops
 from millrace.ops.rnn_cell import RNNCell
 from millrace.ops.variable_scope import get_variable, variable_scope
@@ -92,7 +93,12 @@ class GridLSTMCell(RNNCell):
         if num_frequency_blocks is None:
             raise at_user_line(ValueError("Must specify num_frequency_blocks"))
         self._num_units, self._peeps, self._share, self._cell_clip = num_units, use_peepholes, share_time_frequency_weights, cell_clip
-        self._initializer, self._shards, self._forget_bias, self._couple = initializer, num_unit_shards, forget_bias, couple_input_forget_gates
+        self._initializer, self._shards, self._forget_bias, self._couple = (
+            initializers.get(initializer),
+            num_unit_shards,
+            forget_bias,
+            couple_input_forget_gates,
+        )
         self._feature_size: Any = feature_size
         self._skip: Any = frequency_skip
         self._blocks = [int(count) for count in num_frequency_blocks]

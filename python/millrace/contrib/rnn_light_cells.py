@@ -75,7 +75,7 @@ class IndyGRUCell(_LightCell):
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._set(num_units, activation)
-        self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
+        self._kernel_initializer, self._bias_initializer = initializers.get(kernel_initializer), initializers.get(bias_initializer)
 
     def _parameters(self, depth: int, dtype: Any) -> List[Any]:
         gates = self._kernels(depth, dtype, 2, "gates/", bias=1.0)
@@ -107,7 +107,8 @@ class IndyLSTMCell(_LightCell):
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._set(num_units, activation)
-        self._forget_bias, self._kernel_initializer, self._bias_initializer = forget_bias, kernel_initializer, bias_initializer
+        self._kernel_initializer, self._bias_initializer = initializers.get(kernel_initializer), initializers.get(bias_initializer)
+        self._forget_bias = forget_bias
 
     state_size = property(lambda self: LSTMStateTuple(self._num_units, self._num_units), doc="The sizes of c and h.")
 

@@ -8,6 +8,7 @@ from typing import Any, Optional
 from millrace.framework import dtypes
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor
+from millrace.keras import initializers
 from millrace.ops import array_ops, gen_ops, init_ops, math_ops, matrix_ops, nn_ops, random_ops
 from millrace.ops.rnn_cell import LSTMStateTuple, RNNCell, _linear
 from millrace.ops.variable_scope import get_variable, get_variable_scope, variable_scope
@@ -135,7 +136,7 @@ class TimeFreqLSTMCell(RNNCell):
         del num_unit_shards  # where variables lie is the placement's choice
         if feature_size is None:
             raise at_user_line(ValueError("TimeFreqLSTMCell needs a feature_size"))
-        self._num_units, self._peepholes, self._clip, self._initializer = num_units, use_peepholes, cell_clip, initializer
+        self._num_units, self._peepholes, self._clip, self._initializer = num_units, use_peepholes, cell_clip, initializers.get(initializer)
         self._forget_bias, self._feature_size, self._skip = forget_bias, feature_size, frequency_skip
 
     state_size = property(lambda self: 2 * self._num_units, doc="The size of one window's state.")

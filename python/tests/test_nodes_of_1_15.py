@@ -31,6 +31,16 @@ NODES = {
         "= SparseSoftmaxCrossEntropyWithLogits/Cast = SparseSoftmaxCrossEntropyWithLogits/Shape = "
         "SparseSoftmaxCrossEntropyWithLogits/SparseSoftmaxCrossEntropyWithLogits Cast SparseSoftmaxCrossEntropyWithLogits/Cast_1",
     ),
+    "ones_of_sizes": (
+        "x=tf.placeholder(tf.int32,[])\ntf.ones((3,x,x,2))",
+        "Const ones/mul/x Mul ones/mul Mul ones/mul_1 Const ones/mul_2/y Mul ones/mul_2 Const ones/Less/y = ones/Less Const ones/packed/0 Const "
+        "ones/packed/3 Pack ones/packed = ones/Const Fill ones",
+    ),
+    "zeros_of_a_size": (
+        "x=tf.placeholder(tf.int64,[])\ntf.zeros([x],tf.int32,name='z')",
+        "Const z/Less/y = z/Less = z/Cast Pack z/packed = z/Const Fill z",
+    ),
+    "zeros_of_a_number": ("tf.zeros(5)", "Const zeros/shape_as_tensor = zeros/Const Fill zeros"),
     "dropout_keep_dyn": (
         "x=tf.placeholder(tf.float32,[None,8])\ntf.nn.dropout(x,0.5)",
         "Const dropout/rate = dropout/Shape Const dropout/random_uniform/min Const dropout/random_uniform/max = "

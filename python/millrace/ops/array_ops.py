@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import builtins
+import functools
+import operator
 from typing import Any, List, Optional, Tuple
 from typing import overload as _overload
 
@@ -81,17 +83,29 @@ def _filled(shape: Any, dtype: Any, name: Optional[str], default: str, value: An
             try:
                 dims = tensor_shape.as_shape(shape)
                 count = dims.num_elements()
-                if count is not None and count < 1000:
+                if count is not None and count < 1000 and np.ndim(shape):
                     return constant(value, dtype, dims, scope)
                 if dims.is_fully_defined():
                     shape = shape_tensor(dims, "shape_as_tensor")
             except (TypeError, ValueError):
                 pass
             if not isinstance(shape, Tensor):
-                shape = shape_tensor(shape)
+                packed = isinstance(shape, (list, tuple)) and any(isinstance(size, Tensor) or hasattr(size, "_as_graph_element") for size in shape)
+                if packed:
+                    _compare_elements(shape)
+                shape = shape_tensor(shape, "packed" if packed else "shape")
         if not shape.get_shape().ndims:  # a number is the shape of a vector
             shape = reshape(shape, [-1])
         return gen_ops.fill(shape, constant(value, dtype), name=scope)
+
+
+def _compare_elements(sizes: Any) -> None:
+    """Leaves the nodes that 1.15 makes to see whether sizes with tensors among them are few elements: seeds of later operations are counted by nodes."""
+    try:
+        sizes = [int(size) if isinstance(size, Dimension) else size for size in sizes]
+        gen_ops.less(functools.reduce(operator.mul, sizes), 1000)
+    except (TypeError, ValueError):  # sizes of different types: there as here the comparison is given up
+        pass
 
 
 def zeros_like(tensor: Any, dtype: Any = None, name: Optional[str] = None, optimize: bool = True) -> Tensor:

@@ -226,6 +226,27 @@ def test_an_lstm_learns_a_wave(tmp_path):
     assert predicted["mean"].shape == (10, 1) and predicted["times"].tolist() == list(range(60, 70)) and 5 < predicted["mean"].mean() < 15
 
 
+def test_an_lstm_begins_as_in_1_15(tmp_path):
+    # The seeds of its initial values count the nodes before them; the numbers are those of TensorFlow 1.15.5.
+    from millrace.contrib.timeseries.lstm_model import LSTMModel
+
+    seeds = []
+
+    def measures(predictions, features):
+        seeds.extend(op.get_attr("seed2") for op in tf.get_default_graph().get_operations() if op.type == "RandomUniform")
+        return {}
+
+    made = estimators.TimeSeriesRegressor(
+        LSTMModel(3, 2), optimizer=tf.train.AdamOptimizer(0.001), config=tf.estimator.RunConfig(tf_random_seed=7), model_dir=str(tmp_path)
+    )
+    made = tf.contrib.estimator.add_metrics(made, measures)
+    found = made.evaluate(lambda: {"times": [[1, 2, 3, 4]], "values": np.arange(8.0).reshape(1, 4, 2)}, steps=1)
+    assert seeds == [251, 289]
+    np.testing.assert_allclose(found["loss"], 17.07867, rtol=1e-6)
+    wanted = [[0, 0], [0.13344511, 0.03814915], [0.20026113, 0.00357587], [0.1072706, -0.01756782]]
+    np.testing.assert_allclose(found["mean"], [wanted], rtol=1e-4)
+
+
 def test_examples_give_what_was_seen_and_what_follows(tmp_path):
     from millrace.contrib.timeseries.examples import known_anomaly, lstm
 

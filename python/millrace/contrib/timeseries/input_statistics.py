@@ -10,7 +10,7 @@ from millrace.framework import dtypes, nest
 from millrace.framework.graph import Operation, control_dependencies
 from millrace.ops import array_ops, gen_ops, math_ops, nn_ops
 from millrace.ops.control_flow_ops import cond, group, no_op
-from millrace.ops.init_ops import constant_initializer, ones_initializer, zeros_initializer
+from millrace.ops.init_ops import ones_initializer, zeros_initializer
 from millrace.ops.variable_scope import get_variable, variable_scope
 
 
@@ -74,14 +74,14 @@ class InputStatisticsFromMiniBatch:
         return InputStatistics(
             moments("series_start_mean", "series_start_variance"),
             moments("overall_feature_mean", "overall_feature_var"),
-            _variable("start_time", [], dtypes.int64, constant_initializer(dtypes.int64.max)),
+            _variable("start_time", None, dtypes.int64, dtypes.int64.max),
             _variable("total_observation_count", [], dtypes.int64, ones_initializer()),
         )
 
     def _totals(self) -> _Totals:
         sizes = {"overall_feature_sum": [self._num_features], "overall_feature_sum_of_squares": [self._num_features]}
         counted = ("chunk_count", "example_count")
-        made = {"max_time_seen": _variable("max_time_seen", [], dtypes.int64, constant_initializer(dtypes.int64.min))}
+        made = {"max_time_seen": _variable("max_time_seen", None, dtypes.int64, dtypes.int64.min)}
         for name in _Totals._fields[1:]:
             made[name] = _variable(name, sizes.get(name, []), dtypes.int64 if name in counted else self._dtype)
         return _Totals(**made)

@@ -95,9 +95,10 @@ class SequentialTimeSeriesModel(TimeSeriesModel):
         exogenous = self._exogenous_updates(times, features, _without(features, TIMES, VALUES))
 
         def step(step_number: Any, current_times: Tensor, state: Any) -> Tuple[Any, Dict[str, Tensor]]:
+            observed = values[:, step_number, :]
             state = exogenous(step_number, current_times, state)
             state, predictions = self._prediction_step(current_times=current_times, state=state)
-            return self._filtering_step(current_times=current_times, current_values=values[:, step_number, :], state=state, predictions=predictions)
+            return self._filtering_step(current_times=current_times, current_values=observed, state=state, predictions=predictions)
 
         states, outputs = self._state_update_loop(times, state, step, ["loss", *self._train_output_names])
         losses = outputs.pop("loss")

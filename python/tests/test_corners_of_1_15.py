@@ -396,3 +396,21 @@ def test_layers_around_cells_build_them():
     cell = tf.nn.rnn_cell.LSTMCell(10)
     tf.compat.v2.nn.RNNCellDropoutWrapper(cell).build((1,))
     assert cell.built and [v.name for v in cell.weights] == ["lstm_cell/kernel:0", "lstm_cell/bias:0"]
+
+
+def test_what_only_resource_variables_have():
+    kept, plain = (tf.get_variable(n, [2], use_resource=r) for n, r in (("kept", True), ("plain", False)))
+    assert kept._handle is kept.handle and kept.handle.op.type == "VarHandleOp" and kept._cached_value is None
+    assert kept._graph_element.name == "kept/Read/ReadVariableOp:0" and kept.create is kept.initializer
+    assert not any(hasattr(plain, name) for name in ("handle", "_handle", "_graph_element", "_cached_value", "create"))
+    with pytest.raises(AttributeError, match="plain:0 has a reference"):
+        plain.handle
+
+
+def test_values_of_variables_on_a_caching_device():
+    far = "/job:w/device:CPU:0"
+    kept, plain = (tf.get_variable(n, [2], use_resource=r, caching_device=far) for n, r in (("kept", True), ("plain", False)))
+    assert kept.value() is kept._cached_value and kept.value().name == "kept/Read/Identity:0" and kept.value().device == far
+    assert tf.get_default_graph().as_graph_element(kept).name == kept.to_proto().snapshot_name == "kept/Read/ReadVariableOp:0"
+    assert plain.value().name == plain.to_proto().snapshot_name == "plain/read:0" and plain.value().device == far
+    assert not [op.name for op in tf.get_default_graph().get_operations() if "cached" in op.name]

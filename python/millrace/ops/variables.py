@@ -83,6 +83,17 @@ def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[Non
         graph._variable_creator_stack = outer
 
 
+def _of_handles(attribute: str, doc: str) -> property:
+    """What only resource variables have. AttributeError of another one: programs ask hasattr which kind it is."""
+
+    def get(self: Any) -> Any:
+        if not self._is_resource:
+            raise AttributeError("the variable %s has a reference, and no handle: what resource variables have is not there" % self.name)
+        return getattr(self, attribute)
+
+    return property(get, doc=doc)
+
+
 class Variable(ScatteredRows, metaclass=_ByCreators):
     """A variable. Its value is `initial_value` after its `initializer` has run."""
 
@@ -180,11 +191,7 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
                 )
             )
         with init_scope():
-            self._build(initial_value, validate_shape, name, dtype, expected_shape, use_resource, shape)
-        if caching_device is not None:
-            with get_default_graph().colocate_with(None, True), get_default_graph().device(caching_device), get_default_graph().control_dependencies(None):
-                self._cached = array_ops.identity(self._snapshot if self._is_resource else self._variable, self.op.name + "/cached")
-            self._snapshot = self._cached
+            self._build(initial_value, validate_shape, name, dtype, expected_shape, use_resource, shape, caching_device)
         add_to_collections(collections, self)
 
     _is_resource = False
@@ -193,7 +200,15 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
     _first_value: Any = None  # the initial value, also where the variables that it reads have none
 
     def _build(
-        self, initial_value: Any, validate_shape: bool, name: Optional[str], dtype: Any, expected_shape: Any, use_resource: Optional[bool], shape: Any
+        self,
+        initial_value: Any,
+        validate_shape: bool,
+        name: Optional[str],
+        dtype: Any,
+        expected_shape: Any,
+        use_resource: Optional[bool],
+        shape: Any,
+        caching_device: Any,
     ) -> None:
         graph = get_default_graph()
         made_by_function = callable(initial_value) and not isinstance(initial_value, Variable)
@@ -226,10 +241,14 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
                     self._initializer_op = gen_ops.assign_variable_op(self._variable, first, name="Assign")
                     self._snapshot = gen_ops.read_variable_op(self._variable, base, name="Read/ReadVariableOp")
                     self._is_initialized_op = gen_ops.var_is_initialized_op(self._variable, name="IsInitialized/VarIsInitializedOp")
+                if caching_device is not None:
+                    with graph.device(caching_device):
+                        self._cached = gen_ops.identity(self._snapshot, name="Read/Identity")
             else:
                 self._variable = gen_ops.variable_v2(static, base, name=scope)
                 with graph.colocate_with(self._variable.op):
                     self._initializer_op = gen_ops.assign(self._variable, first, validate_shape=validate_shape, name="Assign").op
+                with graph.colocate_with(self._variable.op) if caching_device is None else graph.device(caching_device):
                     self._snapshot = gen_ops.identity(self._variable, name="read")
 
     @classmethod
@@ -276,9 +295,12 @@ class Variable(ScatteredRows, metaclass=_ByCreators):
     trainable = property(lambda self: self._trainable, doc="Whether optimizers change it unless told otherwise.")
     constraint = property(lambda self: self._constraint, doc="What its value goes through after each update, or None.")
     initializer = property(lambda self: self._initializer_op, doc="The operation that gives it its first value.")
-    create = initializer  # the name that resources have
+    create = _of_handles("_initializer_op", "The operation that gives it its first value: the name that resources have for it.")
     initial_value = property(lambda self: self._initial_value, doc="The tensor of its first value.")
-    handle = property(lambda self: self._variable, doc="The handle of a resource variable.")
+    handle = _of_handles("_variable", "The handle of a resource variable; others have none.")
+    _handle = handle
+    _graph_element = _of_handles("_snapshot", "Its value as it was read where the variable was made.")
+    _cached_value = _of_handles("_cached", "Its value on the caching device, or None.")
     shape = property(lambda self: self.get_shape(), doc="What is known of its shape.")
 
     @property

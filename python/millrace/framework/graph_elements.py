@@ -291,7 +291,7 @@ class Operation(_core.Operation):
         marks = self.graph._flow_marks
         if not marks:
             return None
-        place = bisect.bisect_left([start for start, _ in marks], self._id)
+        place = bisect.bisect_left(marks, (self._id,))  # a shorter tuple comes before those that begin as it does
         context = marks[place - 1][1] if place else None
         return None if context is None else context._owner(self)
 

@@ -137,6 +137,22 @@ def test_wishart_of_a_size_that_a_step_tells():
         run(ds.WishartCholesky(4.0, np.ones((2, 3), "f"), validate_args=True).scale())
 
 
+def test_scales_of_wishart():
+    eye, bent = np.eye(3, dtype=np.float32), np.array([[2, 1, 0], [0, 2, 0], [0, 0, 1]], np.float32)
+    for scale in (-eye, 0 * eye):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be positive definite"):
+            run(ds.WishartCholesky(5.0, scale, validate_args=True).mean())
+    for scale in (bent, bent.T):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must be symmetric"):
+            run(ds.WishartFull(5.0, scale, validate_args=True).mean())
+        ds.WishartFull(5.0, scale)
+    for kind in (ds.WishartFull, ds.WishartCholesky):
+        with pytest.raises(TypeError, match="floating-point"):
+            kind(5.0, np.eye(3, dtype=np.int32))
+        spread = kind(5.0, eye)
+        np.testing.assert_allclose(run(spread.stddev()), np.linalg.cholesky(run(spread.variance())), rtol=1e-6)
+
+
 def test_normal_vectors_of_operators_and_of_low_rank():
     matrix, factor, x = RNG.randn(2, 2) + 2 * np.eye(2), RNG.randn(2, 1), RNG.randn(3, 2)
     loc = np.array([1.0, 2.0])

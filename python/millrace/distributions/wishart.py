@@ -10,6 +10,7 @@ import numpy as np
 
 from millrace.distributions.distribution import FULLY_REPARAMETERIZED, Distribution, checked, float_parameters, joined
 from millrace.distributions.util import gen_new_seed
+from millrace.framework import dtypes
 from millrace.framework.convert import convert_to_tensor
 from millrace.framework.errors import at_user_line
 from millrace.framework.graph import Tensor, name_scope
@@ -31,13 +32,14 @@ class WishartCholesky(Distribution):
         name: str = "WishartCholesky",
     ) -> None:
         with name_scope(name, values=[df, scale]) as scope:
+            _check_floating(scale)
             self._df, tril = float_parameters(df, scale)
             self._tril = gen_ops.matrix_band_part(tril, -1, 0)
-            self._tril = checked(self._tril, validate_args, _assert_square)
+            self._tril = checked(self._tril, validate_args, _assert_positive, _assert_square)
             known = self._tril.get_shape().with_rank_at_least(2)[-1].value
             self._rows, self._factors = array_ops.shape(self._tril)[-1] if known is None else known, cholesky_input_output_matrices
             self._size: Any = math_ops.cast(self._rows, self._tril.dtype.base_dtype) if known is None else float(known)
-            self._diagonal = checked(gen_ops.matrix_diag_part(self._tril), validate_args, check_ops.assert_positive)
+            self._diagonal = gen_ops.matrix_diag_part(self._tril)
             self._check_df(known, validate_args)
         super().__init__(self._tril.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, graph_parents=[self._df, self._tril], name=scope)
 
@@ -155,12 +157,22 @@ class WishartCholesky(Distribution):
     def _stddev(self) -> Tensor:
         if self._factors:
             raise at_user_line(ValueError("Computing std. dev. when is cholesky_input_output_matrices=True does not make sense."))
-        return gen_ops.sqrt(self._variance())
+        return gen_ops.cholesky(self._variance())  # as 1.15: a factor, not the root of each element
 
     def _mode(self) -> Tensor:
         count = self._wide_df() - self._size - 1.0
         nan = array_ops.zeros_like(count) / array_ops.zeros_like(count)
         return self._factored(self._times(array_ops.where(gen_ops.less(count, 0.0), nan, count)))
+
+
+def _check_floating(scale: Any) -> None:
+    kind = getattr(scale, "dtype", None)
+    if kind is not None and not dtypes.as_dtype(kind).base_dtype.is_floating:
+        raise at_user_line(TypeError("the scale of a Wishart distribution must have a floating-point type, got %s" % dtypes.as_dtype(kind).name))
+
+
+def _assert_positive(matrix: Tensor) -> Any:
+    return check_ops.assert_positive(gen_ops.matrix_diag_part(matrix), message="scale must be positive definite")
 
 
 def _assert_square(matrix: Tensor) -> Any:
@@ -179,5 +191,7 @@ class WishartFull(WishartCholesky):
         allow_nan_stats: bool = True,
         name: str = "WishartFull",
     ) -> None:
+        _check_floating(scale)
         df, scale = float_parameters(df, scale)
+        scale = checked(scale, validate_args, lambda s: check_ops.assert_equal(s, array_ops.matrix_transpose(s), message="scale must be symmetric"))
         super().__init__(df, gen_ops.cholesky(scale), cholesky_input_output_matrices, validate_args, allow_nan_stats, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mypy --strict finds nothing in programs that use the package, its examples among them. script/lint checks the package itself."""
+"""mypy --strict finds nothing in programs that use the package, its examples among them. The test python/mypy checks the package itself."""
 
 import inspect
 import os

@@ -148,11 +148,11 @@ class BatchNormalization(SettingsLayer):
 
     def _add_scale(self, shape: Any, dtype: Any) -> None:
         self.gamma = self.add_weight("gamma", shape, dtype, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint) if self.scale else None
-        self._ones = constant(1.0, dtypes.float32, shape) if self.fused and not self.scale else None
+        self._ones: Any = constant(1.0, dtypes.float32, shape) if self.fused and not self.scale else None
 
     def _add_offset(self, shape: Any, dtype: Any) -> None:
         self.beta = self.add_weight("beta", shape, dtype, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint) if self.center else None
-        self._zeros = constant(0.0, dtypes.float32, shape) if self.fused and not self.center else None
+        self._zeros: Any = constant(0.0, dtypes.float32, shape) if self.fused and not self.center else None
 
     def _add_averages(self, shape: Any, dtype: Any) -> None:
         def average(name: str, initializer: Any) -> Any:

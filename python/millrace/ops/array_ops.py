@@ -724,8 +724,7 @@ def required_space_to_batch_paddings(input_shape: Any, block_shape: Any, base_pa
         before, behind = base[:, 0], base[:, 1]
         more = gen_ops.floor_mod(blocks - gen_ops.floor_mod(sizes + before + behind, blocks, name="mod"), blocks, name="mod")
         end = behind + more
-        paddings = stack([[before[i], end[i]] for i in range(count)], name="paddings")
-        return paddings, stack([[0, more[i]] for i in range(count)], name="crops")
+        return stack([[before[i], end[i]] for i in range(count)], name="paddings"), stack([[0, more[i]] for i in range(count)], name="crops")
 
 
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> tensor_shape.TensorShape:

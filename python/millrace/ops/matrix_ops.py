@@ -144,8 +144,8 @@ def _as_matrix(x: Tensor, axes: Any, summed_first: bool) -> Tuple[Tensor, Any, A
     free_sizes, summed_sizes = array_ops.gather(dynamic, of_free), array_ops.gather(dynamic, of_axes)
     products = [math_ops.reduce_prod(free_sizes), math_ops.reduce_prod(summed_sizes)]
     parts = [of_axes, of_free] if summed_first else [of_free, of_axes]
-    places, pair = array_ops.concat(parts, 0), array_ops.stack(products[::-1] if summed_first else products)
-    return array_ops.reshape(_in_order(x, order, places), pair), (known if None not in known else free_sizes), known
+    places, rows_and_columns = array_ops.concat(parts, 0), array_ops.stack(products[::-1] if summed_first else products)
+    return array_ops.reshape(_in_order(x, order, places), rows_and_columns), (known if None not in known else free_sizes), known
 
 
 def _in_order(x: Tensor, order: Any, places: Any) -> Tensor:

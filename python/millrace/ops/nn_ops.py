@@ -178,9 +178,9 @@ def _softmax_cross_entropy(labels: Any, logits: Any, axis: int, name: Optional[s
             moved = [_with_axis_last(x, axis % ndims if ndims is not None else axis, rank) for x in (logits, labels)]
             logits, labels = (logits, labels) if ndims is not None and axis % ndims == ndims - 1 else moved
         shape = array_ops.shape(logits)
-        rows = [_as_rows(x) for x in (logits, labels)]
+        rows = (_as_rows(logits), _as_rows(labels))
         plain = ndims == 2 and labels.get_shape().ndims in (None, 2)  # rows already: TensorFlow's nodes are there, and nobody reads them
-        loss = gen_ops.softmax_cross_entropy_with_logits(*((logits, labels) if plain else rows), name=scope).loss
+        loss = gen_ops.softmax_cross_entropy_with_logits(logits if plain else rows[0], labels if plain else rows[1], name=scope).loss
         result = array_ops.reshape(loss, array_ops.slice(shape, [0], [gen_ops.sub(rank, 1)]))
         result = loss if plain else result
         if ndims is not None:
@@ -589,8 +589,9 @@ def embedding_lookup_sparse(
         weights = math_ops.cast(sp_weights.values, rows.dtype.base_dtype)
         ones = gen_ops.fill(array_ops.expand_dims(array_ops.rank(rows) - 1, 0), 1)
         spread = array_ops.reshape(weights, array_ops.concat([array_ops.shape(weights), ones], 0))
-        if rows.get_shape().ndims is not None:
-            spread.set_shape([weights.get_shape()[0].value] + [1] * (rows.get_shape().ndims - 1))
+        ndims = rows.get_shape().ndims
+        if ndims is not None:
+            spread.set_shape([weights.get_shape()[0].value] + [1] * (ndims - 1))
         if combiner == "sum":
             return gen_ops.segment_sum(rows * spread, segments, name=scope)
         total = gen_ops.segment_sum(rows * spread, segments)

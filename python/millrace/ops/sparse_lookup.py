@@ -49,7 +49,8 @@ def safe_embedding_lookup_sparse(
         keep = gen_ops.greater_equal(ids.values, 0)
         if weights is not None:
             keep = gen_ops.logical_and(keep, array_ops.ones_like(weights.values, dtypes.bool))  # an error where there are not as many weights as ids
-        ids, weights = (None if part is None else sparse_ops.sparse_retain(part, keep) for part in (ids, weights))
+        ids = sparse_ops.sparse_retain(ids, keep)
+        weights = None if weights is None else sparse_ops.sparse_retain(weights, keep)
         if weights is not None and combiner != "sum":
             keep = gen_ops.greater(weights.values, 0)
             ids, weights = (sparse_ops.sparse_retain(part, keep) for part in (ids, weights))

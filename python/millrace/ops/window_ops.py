@@ -237,7 +237,10 @@ def pool(
 
     with name_scope(name, "%s_pool" % pooling_type.lower(), [input]) as scope:
         input, of_graph = convert_to_tensor(input), rates_of_graph(rates)
-        whole = (lambda x: dilated(x, of_graph, padding, plain)) if holes else (lambda x: plain(x, padding))
+
+        def whole(x: Tensor) -> Tensor:
+            return dilated(x, of_graph, padding, plain) if holes else plain(x, padding)
+
         if first and (count != 2 or holes):
             first, size, step = False, [1, *window_shape, 1], [1, *steps, 1]
             return _channels_last(input, count, whole)

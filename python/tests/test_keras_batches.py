@@ -181,3 +181,24 @@ def test_a_loss_with_weights_and_a_mask():
     np.testing.assert_allclose(tf.get_default_session().run(made), (each.mean(1) * weights / np.mean(weights != 0)).mean(), rtol=1e-5)
     assert training_utils.weighted_masked_objective(None) is None
     assert training_utils.slice_arrays([1, None, DATA], 1, 3)[:2] == [None, None]
+
+
+def test_a_size_of_batches_beside_tensors_counts_nothing():
+    x, y = tf.constant(np.arange(24, dtype=np.float32).reshape(8, 3) / 10), tf.zeros([8, 2])
+
+    class Model(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = tf.keras.layers.Dense(2, kernel_initializer="ones")
+
+        def call(self, inputs):
+            return self.dense(inputs)
+
+    losses = []
+    for size in (None, 4):
+        model = Model()
+        model.compile("sgd", "mse")
+        losses += model.fit(x, y, batch_size=size, epochs=1, steps_per_epoch=2, verbose=0).history["loss"]
+        assert model.predict(x, batch_size=size, steps=2).shape == (16, 2)
+        losses.append(model.evaluate(x, y, batch_size=size, steps=1, verbose=0))
+    np.testing.assert_allclose(losses[:2], losses[2:])

@@ -271,7 +271,7 @@ def check_stream(x: Any, y: Any = None, sample_weight: Any = None, validation_sp
     ):
         if value is not None:
             raise at_user_line(ValueError("`%s` argument is not supported when %s.%s" % (name, what, instead)))
-    if batch_size is not None:
+    if batch_size is not None and not of_tensors:  # tensors have their own
         raise at_user_line(
             ValueError("The `batch_size` argument must not be specified for the given input type. Received input: %s, batch_size: %s" % (x, batch_size))
         )

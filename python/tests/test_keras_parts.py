@@ -335,3 +335,11 @@ def test_the_mask_of_a_dense_local_kernel():
 
 def test_shapes_of_arrays():
     assert tf.keras.backend.int_shape(np.ones([2, 3])) == (2, 3) and tf.keras.backend.int_shape(tf.placeholder(tf.float32, [None, 3])) == (None, 3)
+
+
+def test_what_a_lambda_layer_is_made_of():
+    with pytest.raises(TypeError, match="must be callable, got 3"):
+        tf.keras.layers.Lambda(3)
+    config = tf.keras.layers.Lambda(len, output_shape=(3,)).get_config()
+    assert "mask" not in config and "mask_type" not in config and config["output_shape_module"] is None
+    assert tf.keras.layers.Lambda.from_config(config).mask is None

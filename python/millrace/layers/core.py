@@ -222,6 +222,8 @@ class Lambda(SettingsLayer):
 
     def __init__(self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if not callable(function):
+            raise at_user_line(TypeError("the function of a Lambda layer must be callable, got %r" % (function,)))
         self.function, self.arguments, self._output_shape = function, dict(arguments or {}), output_shape
         self._made: List[Any] = []  # the variables that the function has made
         if mask is not None:
@@ -267,6 +269,10 @@ class Lambda(SettingsLayer):
         """The arguments that make such a layer; a lambda is kept as its code."""
         config = {**super().get_config(), "arguments": self.arguments}
         for name, value in (("function", self.function), ("output_shape", self._output_shape), ("mask", self.mask)):
+            if name == "mask" and value is None:
+                continue
+            if name == "output_shape":
+                config["output_shape_module"] = None
             if not callable(value):
                 config.update({name: value, name + "_type": "raw"})
             elif isinstance(value, types.LambdaType) and value.__name__ == "<lambda>":

@@ -414,3 +414,9 @@ def test_values_of_variables_on_a_caching_device():
     assert tf.get_default_graph().as_graph_element(kept).name == kept.to_proto().snapshot_name == "kept/Read/ReadVariableOp:0"
     assert plain.value().name == plain.to_proto().snapshot_name == "plain/read:0" and plain.value().device == far
     assert not [op.name for op in tf.get_default_graph().get_operations() if "cached" in op.name]
+
+
+def test_values_of_a_scalar_summary_are_compared_with_its_tags_when_it_runs():
+    made = tf.summary.scalar("a", [1.0, 1.0, 1.0])
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=r"not the same shape: \[\] != \[3\] \(tag 'a'\)"):
+        session.run(made)

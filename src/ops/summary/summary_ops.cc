@@ -9,11 +9,6 @@ namespace {
 
 constexpr char kMessage[] = "its output is a message, not a number";
 
-Status ScalarSummaryShape(ShapeContext& c) {
-  MR_RETURN_IF_ERROR(c.Merge(c.input(0), c.input(1), "tags and values").status());
-  return ScalarShape(c);
-}
-
 Status TaggedShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(c.RequireScalar(0));
   return ScalarShape(c);
@@ -80,7 +75,7 @@ void RegisterSummaryOps(OpRegistry& r) {
       .Example("");
   r.Add("ScalarSummary(tags:str, values:T) -> (summary:str) | T in REAL")
       .Doc("A summary with one number per tag.")
-      .Shape(ScalarSummaryShape)
+      .Shape(ScalarShape)
       .NotDifferentiable(kMessage)
       .Example("str[2]{\"a\" \"b\"}, f32[2]~");
   r.Add("HistogramSummary(tag:str, values:T) -> (summary:str) | T in REAL=f32")

@@ -81,8 +81,10 @@ namespace {
 Status ScalarSummary(KernelContext& ctx) {
   const Tensor& tags = ctx.input(0);
   if (tags.shape() != ctx.input(1).shape()) {
+    const bool is_one = tags.num_elements() == 1;
     return InvalidArgument(
-        "tags and values need one shape, got ", tags.shape().ToString(), " and ", ctx.input(1).shape().ToString());
+        "tags and values not the same shape: ", tags.shape().ToString(), " != ", ctx.input(1).shape().ToString(),
+        is_one ? absl::StrCat(" (tag '", tags.data<TString>()[0].view(), "')") : "");
   }
   const ConvertRoute narrow = FindConvert(ctx.input(1).dtype(), DType::kFloat);
   if (!narrow.found) return InvalidArgument("no numbers: ", DTypeName(ctx.input(1).dtype()));

@@ -36,10 +36,7 @@ NODES = {
         "Const ones/mul/x Mul ones/mul Mul ones/mul_1 Const ones/mul_2/y Mul ones/mul_2 Const ones/Less/y = ones/Less Const ones/packed/0 Const "
         "ones/packed/3 Pack ones/packed = ones/Const Fill ones",
     ),
-    "zeros_of_a_size": (
-        "x=tf.placeholder(tf.int64,[])\ntf.zeros([x],tf.int32,name='z')",
-        "Const z/Less/y = z/Less = z/Cast Pack z/packed = z/Const Fill z",
-    ),
+    "zeros_of_a_size": ("x=tf.placeholder(tf.int64,[])\ntf.zeros([x],tf.int32,name='z')", "Const z/Less/y = z/Less = z/Cast Pack z/packed = z/Const Fill z"),
     "zeros_of_a_number": ("tf.zeros(5)", "Const zeros/shape_as_tensor = zeros/Const Fill zeros"),
     "dropout_keep_dyn": (
         "x=tf.placeholder(tf.float32,[None,8])\ntf.nn.dropout(x,0.5)",

@@ -299,8 +299,8 @@ class RemoteSession final : public Session, public Interruptible {
       MR_RETURN_IF_ERROR(CheckOpen());
       is_sending_ = true;
     }
-    const Status s =
-        SendGraph(timeout);  // without the lock, since it may wait, and come back here by the interrupt check
+    // Without the lock, since it may wait, and come back here by the interrupt check.
+    const Status s = SendGraph(timeout);
     std::string orphan;
     absl::MutexLock lock(&mu_);
     is_sending_ = false;
@@ -369,7 +369,6 @@ class RemoteSession final : public Session, public Interruptible {
   Status SendGraph(absl::Duration timeout) {
     MR_ASSIGN_OR_RETURN(Growth growth, FindGrowth());
     MasterCall call = NewCall();
-    call.timeout = timeout + kGrace;
     call.cancellation = &closing_;
     std::string session;
     {
@@ -380,6 +379,8 @@ class RemoteSession final : public Session, public Interruptible {
       MasterCall wait = call;
       wait.timeout = timeout;  // nobody is there who would say it first
       MR_RETURN_IF_ERROR(master_.Await(wait));
+      // Not of an extension, which may have been made when it is given up: the server would have another graph.
+      call.timeout = timeout + kGrace;
       MR_ASSIGN_OR_RETURN(
           CreateSessionResponse response,
           master_.Call(
